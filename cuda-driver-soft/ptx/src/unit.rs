@@ -79,6 +79,11 @@ impl Unit {
     }
 }
 
+/// Returns true if a declaration may state this alignment. NVIDIA's compiler refuses 2^63, which is negative for it.
+pub(crate) fn is_alignment(align: u64) -> bool {
+    align.is_power_of_two() && align <= i64::MAX as u64
+}
+
 /// Returns the alignment of a declared variable in bytes.
 pub(crate) fn alignment(var: &Var) -> u64 {
     var.align.unwrap_or(0).max(var.element()).max(1)
@@ -86,9 +91,12 @@ pub(crate) fn alignment(var: &Var) -> u64 {
 
 /// Returns the end of memory that holds variables of these sizes and alignments one after the other.
 pub(crate) fn layout_end(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
-    sizes.fold(0u64, |end, (size, align)| {
-        end.next_multiple_of(align.min(MAX_ALIGN)).saturating_add(size)
-    })
+    sizes.fold(0u64, |end, (size, align)| aligned(end, align).saturating_add(size))
+}
+
+/// Returns the first offset from `end` on that has this alignment. Sums that are too large end at the largest number.
+fn aligned(end: u64, align: u64) -> u64 {
+    end.checked_next_multiple_of(align.min(MAX_ALIGN)).unwrap_or(u64::MAX)
 }
 
 /// Alignments in bytes are limited to this before they are used in sums.
@@ -99,7 +107,7 @@ pub(crate) fn parameters(unit: &Unit, range: &Range<u32>) -> Vec<Param> {
     let mut offset = 0u64;
     let layout = |var: &Var| {
         let align = alignment(var);
-        offset = offset.next_multiple_of(align);
+        offset = aligned(offset, align);
         let size = var.size().unwrap_or(0);
         let param = Param {
             name: unit.ast.names.text(var.name),
@@ -111,7 +119,7 @@ pub(crate) fn parameters(unit: &Unit, range: &Range<u32>) -> Vec<Param> {
                 DeclType::Opaque(_) => Type::B64,
             },
         };
-        offset += size;
+        offset = offset.saturating_add(size);
         param
     };
     unit.vars(range).iter().map(layout).collect()

@@ -203,7 +203,7 @@ fn copy_step(inst: &Inst) -> Option<CopyStep> {
 }
 
 fn strength(order: Order) -> Strength {
-    match order {
+    match order.of_memory() {
         Order::Weak => Strength::Weak,
         Order::Relaxed(scope) | Order::Acquire(scope) | Order::Release(scope) | Order::AcqRel(scope) => {
             match Reach::from(scope) {
@@ -211,12 +211,12 @@ fn strength(order: Order) -> Strength {
                 _ => Strength::Strong,
             }
         }
-        Order::Volatile | Order::Mmio => Strength::Strong,
+        Order::Volatile | Order::Mmio(_) => Strength::Strong,
     }
 }
 
 fn release(order: Order) -> Option<Reach> {
-    match order {
+    match order.of_memory() {
         Order::Release(scope) | Order::AcqRel(scope) => Some(scope.into()),
         _ => None,
     }

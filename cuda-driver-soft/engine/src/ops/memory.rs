@@ -62,7 +62,10 @@ impl Access {
             signed: m.ty.is_signed(),
             class,
             strong: !matches!(m.order, Order::Weak),
-            fence: matches!(m.order, Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)),
+            fence: matches!(
+                m.order.of_memory(),
+                Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)
+            ),
         }
     }
 

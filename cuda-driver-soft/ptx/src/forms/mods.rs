@@ -1,8 +1,8 @@
 //! Splits an opcode into its modifiers and converts them to types of the IR.
 
 use crate::ir::{
-    AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, Order, Part, Precision, PrmtMode, Rounding, Scope,
-    ShflMode, Space, Type, VoteMode,
+    AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, MmioOrder, Order, Part, Precision, PrmtMode, Rounding,
+    Scope, ShflMode, Space, Type, VoteMode,
 };
 
 use super::classes::CLASSES;
@@ -297,7 +297,13 @@ impl<'a> Mods<'a> {
         if self.has(".volatile") || self.has(".cv") {
             Order::Volatile
         } else if self.has(".mmio") {
-            Order::Mmio
+            Order::Mmio(if self.has(".acquire") {
+                MmioOrder::Acquire
+            } else if self.has(".release") {
+                MmioOrder::Release
+            } else {
+                MmioOrder::Relaxed
+            })
         } else if self.has(".relaxed") {
             Order::Relaxed(self.scope())
         } else if self.has(".acquire") {

@@ -29,7 +29,7 @@ pub use operand::{Address, CallSlot, Callee, Operand, Special};
 pub use tensor::{TensorCopy, TensorDirection, TensorMapField, TensorMapReplace, TensorMode};
 pub use texture::{Bounds, Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 pub use types::{
-    AtomOp, BarOp, BoolOp, Compare, CopyGroup, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part,
-    Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
+    AtomOp, BarOp, BoolOp, Compare, CopyGroup, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, MmioOrder, Order,
+    Part, Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
 };
 pub use video::{Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen};

@@ -6,8 +6,8 @@
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
 use super::types::{
-    AtomOp, BarOp, CopyGroup, CopyPart, MatrixPart, MbarrierOp, Mma, Order, Part, Precision, PrmtMode, Scope, Space,
-    Type, VoteMode,
+    AtomOp, BarOp, CopyGroup, CopyPart, MatrixPart, MbarrierOp, Mma, MmioOrder, Order, Part, Precision, PrmtMode,
+    Scope, Space, Type, VoteMode,
 };
 use super::video::{VideoEach, VideoInst, VideoOp, VideoThen};
 use std::fmt::{Debug, Display, Formatter, Result};
@@ -68,7 +68,9 @@ impl Display for Order {
             Order::Acquire(scope) => scoped(f, "acquire", scope),
             Order::Release(scope) => scoped(f, "release", scope),
             Order::AcqRel(scope) => scoped(f, "acq_rel", scope),
-            Order::Mmio => f.write_str(".mmio.relaxed.sys"),
+            Order::Mmio(MmioOrder::Relaxed) => f.write_str(".mmio.relaxed.sys"),
+            Order::Mmio(MmioOrder::Acquire) => f.write_str(".mmio.acquire.sys"),
+            Order::Mmio(MmioOrder::Release) => f.write_str(".mmio.release.sys"),
         }
     }
 }

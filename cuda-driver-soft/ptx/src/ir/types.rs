@@ -187,8 +187,32 @@ pub enum Order {
     Release(Scope),
     /// `.acq_rel.scope`
     AcqRel(Scope),
-    /// `.mmio` with `.relaxed.sys`, `.acquire.sys` or `.release.sys`
-    Mmio,
+    /// `.mmio`, always with the scope `.sys`
+    Mmio(MmioOrder),
+}
+
+/// The order of an access with `.mmio`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MmioOrder {
+    /// `.mmio.relaxed.sys`
+    Relaxed,
+    /// `.mmio.acquire.sys`
+    Acquire,
+    /// `.mmio.release.sys`
+    Release,
+}
+
+impl Order {
+    /// Returns the order that an access to memory has: `.mmio` adds rules for memory of other devices only.
+    #[must_use]
+    pub fn of_memory(self) -> Order {
+        match self {
+            Order::Mmio(MmioOrder::Relaxed) => Order::Relaxed(Scope::Sys),
+            Order::Mmio(MmioOrder::Acquire) => Order::Acquire(Scope::Sys),
+            Order::Mmio(MmioOrder::Release) => Order::Release(Scope::Sys),
+            order => order,
+        }
+    }
 }
 
 /// The operation of a block barrier.

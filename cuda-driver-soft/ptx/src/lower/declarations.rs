@@ -6,7 +6,7 @@ use crate::ast::{DeclSpace, DeclType, Function, Var};
 use crate::ir::{Formal, Reg, RegisterName, Type};
 use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
-use crate::unit::{MAX_ALIGN, alignment, parameters};
+use crate::unit::{MAX_ALIGN, alignment, is_alignment, parameters};
 
 use super::types::class;
 use super::walker::Walker;
@@ -140,7 +140,7 @@ impl Walker<'_> {
                     );
                     self.error(var.pos, message);
                 }
-                if var.align.is_some_and(|a| !a.is_power_of_two()) {
+                if var.align.is_some_and(|align| !is_alignment(align)) {
                     return self.error(var.pos, "Alignment must be a power of two".to_owned());
                 }
                 if var.init.is_some() {

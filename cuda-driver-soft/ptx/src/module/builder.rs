@@ -1,5 +1,7 @@
 //! The state of building a module: its variables and functions so far, and the meaning of their names.
 
+use std::cell::OnceCell;
+
 use crate::ast::{Ast, DeclType, Item, Pos};
 use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::hash::FastMap;
@@ -7,9 +9,12 @@ use crate::ir::{VarId, Variable};
 use crate::names::Name;
 use crate::unit::{Global, Signature};
 
+use super::mentions::Mentions;
+
 pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
+    mentions: OnceCell<Mentions<'a>>,
     diagnostics: &'a mut Diagnostics,
     pub(super) globals: FastMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
@@ -25,6 +30,7 @@ impl<'a> ModuleBuilder<'a> {
         ModuleBuilder {
             ast,
             text,
+            mentions: OnceCell::new(),
             diagnostics,
             globals: FastMap::default(),
             variables: Vec::new(),
@@ -46,6 +52,11 @@ impl<'a> ModuleBuilder<'a> {
     /// Returns the spelling of a name.
     pub(super) fn text(&self, name: Name) -> String {
         self.ast.names.text(name)
+    }
+
+    /// Returns the names of the text that end with a number, which are collected on first use.
+    pub(super) fn mentions(&self) -> &Mentions<'a> {
+        self.mentions.get_or_init(|| Mentions::of(self.text))
     }
 
     /// Declares an item.

@@ -3,6 +3,7 @@
 mod builder;
 mod functions;
 mod init;
+mod mentions;
 mod sizes;
 mod variables;
 

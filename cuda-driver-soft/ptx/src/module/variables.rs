@@ -5,13 +5,10 @@ use crate::diagnostics::Severity;
 use crate::ir::{Linkage, Opaque, Space, Type, VarId, Variable};
 use crate::names::Name;
 use crate::scopes::Symbol;
-use crate::unit::{Global, alignment};
+use crate::unit::{Global, alignment, is_alignment};
 
 use super::builder::ModuleBuilder;
 use super::init;
-
-/// Maximum number of variables of a range `a<n>` at module scope.
-const MAX_VARIABLE_RANGE: u32 = 1 << 16;
 
 impl ModuleBuilder<'_> {
     /// Checks the declaration of a variable in memory, at module scope or in a function.
@@ -24,7 +21,7 @@ impl ModuleBuilder<'_> {
                 format!("Predicate variable '{}' must be in register state space", name()),
             );
         }
-        if var.align.is_some_and(|a| !a.is_power_of_two()) {
+        if var.align.is_some_and(|align| !is_alignment(align)) {
             self.error(var.pos, "Alignment must be a power of two".to_owned());
         }
         if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
@@ -72,8 +69,9 @@ impl ModuleBuilder<'_> {
         let Some(count) = var.count else {
             return self.declare(item, var, space, var.name);
         };
-        // `a<3>` declares `a0`, `a1` and `a2`. A name whose prefix is not interned occurs nowhere in the module.
-        for i in 0..count.min(MAX_VARIABLE_RANGE) {
+        // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do not
+        // exist.
+        for i in self.mentions().numbers(name.as_bytes(), count) {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);
             }

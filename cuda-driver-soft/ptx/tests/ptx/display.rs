@@ -20,6 +20,10 @@ fn modifiers(opcode: &str) -> (Vec<&str>, Vec<&str>) {
     (others, ordered)
 }
 
+fn mmio_order(opcode: &str) -> Option<&str> {
+    opcode.split_once(".mmio.")?.1.split('.').next()
+}
+
 #[test]
 fn operations_print_their_opcodes() {
     let forms: Vec<(String, Op)> = every_form()
@@ -32,7 +36,13 @@ fn operations_print_their_opcodes() {
         .map(|(opcode, op)| (modifiers(opcode), format!("{op:?}")))
         .collect();
     let mut wrong = Vec::new();
+    let mut orders = HashSet::new();
     for (opcode, op) in &forms {
+        // The order of an access with `.mmio` is part of its operation.
+        if let Some(order) = mmio_order(opcode) {
+            assert_eq!(mmio_order(&op.to_string()), Some(order), "{opcode}");
+            orders.insert(order);
+        }
         // The IR does not keep the layouts of `wmma.mma`, nor the names of instructions without an effect.
         if matches!(op, Op::Nop | Op::WantsCluster | Op::Mma(Mma { wmma: true, .. })) {
             continue;
@@ -42,5 +52,6 @@ fn operations_print_their_opcodes() {
             wrong.push(format!("{opcode} prints {printed}: {op:?}"));
         }
     }
+    assert_eq!(orders, HashSet::from(["relaxed", "acquire", "release"]));
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -268,3 +268,41 @@ fn large_texts_with_errors_are_fast() {
     .as_bytes());
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
+
+/// Loads a module with these parameters of an entry function, and returns the log of the failure.
+fn parameters(list: &str) -> String {
+    let text = format!(".version 9.0\n.target sm_90\n.address_size 64\n.entry k({list}) {{ ret; }}\n");
+    let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err(list);
+    failure.log
+}
+
+#[test]
+fn sums_of_parameters_do_not_overflow() {
+    const ALIGN: &str = "4611686018427387904"; // 2^62
+    const MOST: &str = "9223372036854775807";
+    for list in [
+        format!(".param .align {ALIGN} .b32 a, ").repeat(5) + ".param .b32 z",
+        format!(".param .b8 a[{MOST}], .param .b8 b[{MOST}], .param .b8 c[{MOST}]"),
+        format!(".param .b8 a[{MOST}], .param .b8 b[{MOST}], .param .b64 c"),
+    ] {
+        let log = parameters(&list);
+        assert!(log.contains("uses too much parameter space"), "{log}");
+    }
+    let log = parameters(".param .align 9223372036854775808 .b32 a");
+    assert!(log.contains("Alignment must be a power of two"), "{log}");
+}
+
+#[test]
+fn variables_of_a_range_exist_if_they_are_mentioned() {
+    let head = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .global .b32 a<4000000000>;\n";
+    let load = |rest: &str| ptx::load(format!("{head}{rest}").as_bytes(), &LIMITS);
+    let names = |rest: &str| -> Vec<String> {
+        let loaded = load(rest).expect(rest);
+        loaded.module.variables.iter().map(|v| v.name.clone()).collect()
+    };
+    assert!(names(".entry k() { ret; }").is_empty());
+    let mentioned = ".entry k() { .reg .b32 %r; ld.global.b32 %r, [a3999999999]; st.global.b32 [a70000], %r; ret; }";
+    assert_eq!(names(mentioned), ["a70000", "a3999999999"]);
+    let failure = load(".entry k() { .reg .b32 %r; ld.global.b32 %r, [a4000000000]; ret; }").expect_err("beyond");
+    assert!(failure.log.contains("Unknown symbol 'a4000000000'"), "{}", failure.log);
+}
