@@ -301,27 +301,33 @@ fn a_claimed_version_is_reported_and_hides_newer_functions() {
 fn calls_of_the_library_itself_are_not_seen() {
     let calls = Counter::new();
     let fail = Fail::nth_of_all(2, CUresult(12345));
-    let library = fake(
-        Options::new()
-            .hook(calls.clone())
-            .hook(fail.clone())
-            .hook(DriverVersion::claim(12010)),
-    );
-    // A missing function makes no driver call, and noting the version for a message makes none that the interposers
-    // count. SAFETY: the functions take any arguments, or are missing.
+    let library = fake(Options::new().hook(calls.clone()).hook(fail.clone()));
+    // A missing function makes no driver call, and noting the version for a message makes one that no interposer sees.
+    // SAFETY: the functions take any arguments, or are missing.
     unsafe {
-        _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
+        _ = library.cuCtxSynchronize();
         assert_eq!(library.known_version(), None);
         library.note_version();
-        assert_eq!(library.known_version(), Some(12010));
-        assert!(library.missing(Function::cuMemAdvise_v2).is_some());
+        assert_eq!(library.known_version(), Some(13000));
+        assert!(library.missing(Function::cuCtxSynchronize).is_some());
         assert_eq!((calls.total(), fail.failed()), (1, 0));
         assert_eq!(library.cuInit(0), CUresult(12345));
     }
     // Queries by the program are seen each time.
-    assert_eq!(library.version(), Some(12010));
-    assert_eq!(library.version(), Some(12010));
+    assert_eq!(library.version(), Some(13000));
+    assert_eq!(library.version(), Some(13000));
     assert_eq!(calls.calls(Function::cuDriverGetVersion), 2);
+}
+
+#[test]
+fn a_claimed_version_is_noted_without_a_call() {
+    let calls = Counter::new();
+    let claim = DriverVersion::claim(12010);
+    let library = fake(Options::new().hook(calls.clone()).hook(claim));
+    library.note_version();
+    assert_eq!((library.known_version(), calls.total()), (Some(12010), 0));
+    // `cuMemAdvise_v2` is newer than the claimed version.
+    assert!(library.missing(Function::cuMemAdvise_v2).is_some());
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub(crate) fn in_child(test: &str, variables: &[(&str, &str)], body: impl FnOnce
     }
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", test, "--include-ignored", "--nocapture"])
         .env(MARK, "1")
         .envs(variables.iter().copied());
     let output = command.output().unwrap();

@@ -7,7 +7,7 @@ use crate::common::{Context, check, cuda, in_child, ptx, software};
 use cuda_driver_soft::Checks;
 use cuda_driver_sys::*;
 
-/// Objects of the kinds that a thread can leak, except for green contexts and external memory.
+/// Objects of the kinds that a thread can leak. External memory, which needs Linux, has a test of its own.
 struct Objects {
     stream: CUstream,
     event: CUevent,
@@ -27,6 +27,7 @@ struct Objects {
     memory: CUmemGenericAllocationHandle,
     range: CUdeviceptr,
     context: CUcontext,
+    green: CUgreenCtx,
 }
 
 const MEGABYTES_2: usize = 2 << 20;
@@ -110,6 +111,11 @@ impl Objects {
             check(cuda.cuMemAddressReserve(&mut o.range, MEGABYTES_2, 0, 0, 0));
             check(cuda.cuCtxCreate(&mut o.context, 0, 0));
             check(cuda.cuCtxPopCurrent(null_mut()));
+            let (mut whole, mut description): (CUdevResource, _) = (std::mem::zeroed(), null_mut());
+            let multiprocessors = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
+            check(cuda.cuDeviceGetDevResource(0, &mut whole, multiprocessors));
+            check(cuda.cuDevResourceGenerateDesc(&mut description, &mut whole, 1));
+            check(cuda.cuGreenCtxCreate(&mut o.green, description, 0, 1));
         }
         o
     }
@@ -135,6 +141,7 @@ impl Objects {
             check(cuda.cuMemRelease(self.memory));
             check(cuda.cuMemAddressFree(self.range, MEGABYTES_2));
             check(cuda.cuCtxDestroy(self.context));
+            check(cuda.cuGreenCtxDestroy(self.green));
         }
     }
 }
@@ -172,6 +179,7 @@ fn each_kind_of_object_is_a_leak_until_it_is_destroyed() {
         "memory handle of cuMemCreate",
         "address range",
         "context",
+        "green context",
     ];
     for kind in kinds {
         let start = format!("leak: {kind} 0x");
@@ -185,6 +193,60 @@ fn each_kind_of_object_is_a_leak_until_it_is_destroyed() {
         .count();
     assert_eq!(arrays, 1, "{texts:#?}");
     assert_eq!(texts.len(), kinds.len() + arrays, "{texts:#?}");
+}
+
+/// Imports memory that the driver exported. The handle of the exported memory is released.
+#[cfg(target_os = "linux")]
+fn external_memory() -> CUexternalMemory {
+    let cuda = cuda();
+    let descriptor_type = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    let props = CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        requestedHandleTypes: descriptor_type,
+        location: device(),
+        ..Default::default()
+    };
+    let mut described = CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+        type_: CUexternalMemoryHandleType::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+        size: MEGABYTES_2 as u64,
+        ..Default::default()
+    };
+    let (mut handle, mut descriptor, mut memory) = (0, -1_i32, null_mut());
+    unsafe {
+        check(cuda.cuMemCreate(&mut handle, MEGABYTES_2, &props, 0));
+        let out = (&raw mut descriptor).cast();
+        check(cuda.cuMemExportToShareableHandle(out, handle, descriptor_type, 0));
+        described.handle.fd = descriptor;
+        check(cuda.cuImportExternalMemory(&mut memory, &described));
+        check(cuda.cuMemRelease(handle));
+    }
+    memory
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn external_memory_is_a_leak_until_it_is_destroyed() {
+    if !software() {
+        return;
+    }
+    let context = Context::new();
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    check(unsafe { cuda().cuDestroyExternalMemory(external_memory()) });
+    assert_eq!(checks.finish(), []);
+
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    let memory = external_memory();
+    let found = checks.finish();
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), 1, "{texts:#?}");
+    assert!(texts[0].starts_with("leak: external memory 0x"), "{texts:#?}");
+    check(unsafe { cuda().cuDestroyExternalMemory(memory) });
+
+    // It ends with its context.
+    let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+    external_memory();
+    drop(context);
+    assert_eq!(checks.finish(), []);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn run(load: &Load) {
     modules(load);
 }
 
-// This test runs in a process of its own, because other tests allocate memory, too.
+// The tests run in processes of their own, because other tests allocate memory, too.
 #[test]
 fn a_small_load() {
     in_child("load::a_small_load", &[], || run(&SMALL));
@@ -202,5 +202,5 @@ fn a_small_load() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_large_load() {
-    run(&LARGE);
+    in_child("load::a_large_load", &[], || run(&LARGE));
 }

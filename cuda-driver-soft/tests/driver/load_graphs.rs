@@ -329,5 +329,6 @@ fn a_small_load_of_graphs() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_large_load_of_graphs() {
-    run(&LARGE, "load_graphs::a_large_load_of_graphs");
+    let test = "load_graphs::a_large_load_of_graphs";
+    in_child(test, &[], || run(&LARGE, test));
 }
