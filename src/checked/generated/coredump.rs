@@ -73,7 +73,7 @@ pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<
         let status = unsafe { sys::cuCoredumpGetAttribute(attrib, value.as_mut_ptr().cast::<c_void>(), &raw mut size) };
         check(status, Function::cuCoredumpGetAttribute)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(value, size) })
 }
 
@@ -106,7 +106,7 @@ pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> 
         };
         check(status, Function::cuCoredumpGetAttributeGlobal)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(value, size) })
 }
 

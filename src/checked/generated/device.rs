@@ -145,7 +145,7 @@ pub unsafe fn device_get_host_atomic_capabilities(
         )
     };
     check(status, Function::cuDeviceGetHostAtomicCapabilities)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled(capabilities) })
 }
 

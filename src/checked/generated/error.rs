@@ -25,7 +25,7 @@ pub unsafe fn get_error_name(error: sys::CUresult) -> Result<String> {
     // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGetErrorName(error, &raw mut str) };
     check(status, Function::cuGetErrorName)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: null, or a C string of the driver, by the call's contract.
     Ok(unsafe { text(str) })
 }
 
@@ -46,6 +46,6 @@ pub unsafe fn get_error_string(error: sys::CUresult) -> Result<String> {
     // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuGetErrorString(error, &raw mut str) };
     check(status, Function::cuGetErrorString)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: null, or a C string of the driver, by the call's contract.
     Ok(unsafe { text(str) })
 }

@@ -73,7 +73,7 @@ pub unsafe fn func_get_name(func: sys::CUfunction) -> Result<String> {
     // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuFuncGetName(&raw mut name, func) };
     check(status, Function::cuFuncGetName)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: null, or a C string of the driver, by the call's contract.
     Ok(unsafe { text(name) })
 }
 

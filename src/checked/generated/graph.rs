@@ -1515,9 +1515,9 @@ pub unsafe fn graph_get_edges(graph: sys::CUgraph) -> Result<GraphGetEdges> {
         check(status, Function::cuGraphGetEdges)?;
     }
     Ok(GraphGetEdges {
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         from: unsafe { filled_to(from, num_edges) },
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         to: unsafe { filled_to(to, num_edges) },
     })
 }
@@ -1577,11 +1577,11 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
         check(status, Function::cuGraphGetEdges_v2)?;
     }
     Ok(GraphGetEdgesV2 {
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         from: unsafe { filled_to(from, num_edges) },
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         to: unsafe { filled_to(to, num_edges) },
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_edges) },
     })
 }
@@ -1635,7 +1635,7 @@ pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNod
         };
         check(status, Function::cuGraphGetNodes)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(nodes, num_nodes) })
 }
 
@@ -1668,7 +1668,7 @@ pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgra
         };
         check(status, Function::cuGraphGetRootNodes)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(root_nodes, num_root_nodes) })
 }
 
@@ -2168,7 +2168,7 @@ pub unsafe fn graph_node_get_dependencies(node: sys::CUgraphNode) -> Result<Vec<
         };
         check(status, Function::cuGraphNodeGetDependencies)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(dependencies, num_dependencies) })
 }
 
@@ -2224,9 +2224,9 @@ pub unsafe fn graph_node_get_dependencies_v2(
         check(status, Function::cuGraphNodeGetDependencies_v2)?;
     }
     Ok(GraphNodeGetDependenciesV2 {
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         dependencies: unsafe { filled_to(dependencies, num_dependencies) },
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_dependencies) },
     })
 }
@@ -2263,7 +2263,7 @@ pub unsafe fn graph_node_get_dependent_nodes(
         };
         check(status, Function::cuGraphNodeGetDependentNodes)?;
     }
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled_to(dependent_nodes, num_dependent_nodes) })
 }
 
@@ -2319,9 +2319,9 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
         check(status, Function::cuGraphNodeGetDependentNodes_v2)?;
     }
     Ok(GraphNodeGetDependentNodesV2 {
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         dependent_nodes: unsafe { filled_to(dependent_nodes, num_dependent_nodes) },
-        // SAFETY: zeroed before the call, which succeeded.
+        // SAFETY: all values were zeroed before the call, which succeeded.
         edge_data: unsafe { filled_to(edge_data, num_dependent_nodes) },
     })
 }

@@ -95,7 +95,7 @@ pub unsafe fn kernel_get_name(func: sys::CUkernel) -> Result<String> {
     // SAFETY: upheld by the caller; all other arguments are local.
     let status = unsafe { sys::cuKernelGetName(&raw mut name, func) };
     check(status, Function::cuKernelGetName)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: null, or a C string of the driver, by the call's contract.
     Ok(unsafe { text(name) })
 }
 
@@ -238,7 +238,7 @@ pub unsafe fn library_enumerate_kernels(
         )
     };
     check(status, Function::cuLibraryEnumerateKernels)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled(kernels) })
 }
 

@@ -207,7 +207,7 @@ pub unsafe fn module_enumerate_functions(
         )
     };
     check(status, Function::cuModuleEnumerateFunctions)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled(functions) })
 }
 

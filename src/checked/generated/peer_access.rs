@@ -96,7 +96,7 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
         )
     };
     check(status, Function::cuDeviceGetP2PAtomicCapabilities)?;
-    // SAFETY: zeroed before the call, which succeeded.
+    // SAFETY: all values were zeroed before the call, which succeeded.
     Ok(unsafe { filled(capabilities) })
 }
 

@@ -136,8 +136,13 @@ impl Output {
 
     /// Returns the SAFETY comment of an `unsafe` conversion.
     fn safety(&self) -> &'static str {
-        if self.value.starts_with("unsafe { copied(") {
+        let is = |conversion: &str| self.value.starts_with(&format!("unsafe {{ {conversion}("));
+        if is("copied") {
             "the driver returned this count, and the values are valid until its next call"
+        } else if is("text") {
+            "null, or a C string of the driver, by the call's contract"
+        } else if is("filled") || is("filled_to") {
+            "all values were zeroed before the call, which succeeded"
         } else {
             "zeroed before the call, which succeeded"
         }
