@@ -1,6 +1,6 @@
-//! Generates the tables of numbers behind `Function`, `Parameter` and the names of enumeration values. Macros could derive them from the table of
-//! functions, but about ten thousand macro calls take too long to compile. Tables of structs instead of plain numbers
-//! would take four times as long to compile.
+//! Generates the tables of numbers behind `Function` and `Parameter`, and the names of enumeration values. Macros could
+//! derive the numbers from the table of functions, but about ten thousand macro calls take too long to compile. Tables
+//! of structs instead of plain numbers would take four times as long to compile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -93,7 +93,10 @@ pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
         };
         _ = writeln!(rows, "    Type({}, {}, {shape}),", types.place(kind), kind.len());
     }
-    let results = enumeration(model, "CUresult").unwrap_or_default();
+    let results = enumeration(model, "CUresult").map_or_else(
+        || "compile_error!(\"cuda.h does not define CUresult\")".to_owned(),
+        |number| format!("Enumeration({number})"),
+    );
     let (mut enumerations, mut values, mut value_names, mut first) = (String::new(), String::new(), String::new(), 0);
     for enumeration in &model.enumerations {
         let count = enumeration.values.len();
@@ -115,7 +118,8 @@ pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
         values.push('\n');
     }
     format!(
-        "// The facts about the exported functions, in the order of the numbers in `numbers.rs`, and about the enumerations.\n\n\
+        "// The facts about the exported functions, in the order of the numbers in `numbers.rs`, and about the\n\
+         // enumerations.\n\n\
          use core::ffi::*;\n\n\
          use super::records::*;\n\
          use crate::parameters::Type;\nuse crate::shape::{{Enumeration, Shape, Shown}};\n\n\
@@ -137,7 +141,7 @@ pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
          /// Index of the first value, number of values, and start of the names, for each enumeration.\n\
          pub(crate) static ENUMERATIONS: &[[u32; 3]] = &[\n{enumerations}];\n\n\
          /// The enumeration of the result codes.\n\
-         pub(crate) const RESULTS: Enumeration = Enumeration({results});\n\n\
+         pub(crate) const RESULTS: Enumeration = {results};\n\n\
          /// The values of all enumerations.\n\
          pub(crate) static VALUES: &[u32] = &[\n{values}];\n\n\
          /// The name of each enumeration, followed by the names of its values; each name is followed by a NUL.\n\

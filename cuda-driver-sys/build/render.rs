@@ -93,7 +93,7 @@ fn constants(model: &Model) -> String {
 
 fn enumerations(model: &Model) -> String {
     let mut out = String::from(
-        "// The header's enumerations.\n\nuse crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
+        "// The header's enumerations: `kind name = tag { index in facts.rs; value = number, … }`.\n\nuse crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
     );
     for (number, enumeration) in model.enumerations.iter().enumerate() {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {
@@ -319,7 +319,9 @@ fn functions(registry: &[Entry]) -> String {
     let mut out = String::from(
         "// The exported functions: `symbol(parameters) base-name since stream-mode group documentation call;`.\n//\n\
          // `own` are the exports that C calls by their own name, `legacy` those whose name C uses for another export,\n\
-         // `plain` the other names of C: `name = symbol(parameters) documentation call;`.\n\n\
+         // `plain` the other names of C: `name = symbol(parameters) documentation call;`. `types` are the types of the crate\n\
+         // that legacy functions take. The documentation is two strings: a sentence on the function, and a paragraph that\n\
+         // functions of the same age and group have in common. The build script reads the columns that no macro uses.\n\n\
          functions! {\n    own {\n",
     );
     registry
@@ -406,8 +408,8 @@ fn numbers(registry: &[Entry]) -> String {
     out
 }
 
-/// Returns the table of functions for other crates. A crate's metadata contains the tokens of its macros, so this one has
-/// only the columns that other crates use.
+/// Returns the table of functions for other crates. A crate's metadata contains the tokens of its macros, so this one
+/// has only the columns that other crates use.
 fn table(registry: &[Entry]) -> String {
     let mut out = String::from(
         "/// Expands `$callback!` once with all exports in one list.\n///\n\

@@ -3,7 +3,14 @@
 /// Defines C enumerations as newtypes of `u32`, with their values as associated constants. With a Rust `enum`, a value
 /// newer than the bindings would be undefined behaviour.
 macro_rules! enumerations {
-    ($($kind:ident $name:ident $(= $tag:ident)? { $index:literal; $($value:ident = $number:literal,)* })*) => {$(
+    ($($kind:ident $name:ident $(= $tag:ident)? { $index:literal; $($value:ident = $number:literal,)* })*) => {
+        /// The name and the index of each enumeration, with its values.
+        #[cfg(test)]
+        #[allow(clippy::type_complexity)]
+        pub(crate) static NAMED: &[(&str, usize, &[(&str, u32)])] =
+            &[$((stringify!($name), $index, &[$((stringify!($value), $number)),*])),*];
+
+        $(
         operations! { $kind $name }
 
         /// A C enumeration. Values that these bindings do not know are also valid.
@@ -64,7 +71,8 @@ macro_rules! enumerations {
                 crate::shape::Enumeration($index).show(self.0, f)
             }
         }
-    )*};
+        )*
+    };
 }
 pub(crate) use enumerations;
 

@@ -152,3 +152,29 @@ impl Enumeration {
         write!(f, "{}({value})", own.unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Enumeration;
+    use crate::generated::enumerations::NAMED;
+    use crate::generated::facts::ENUMERATIONS;
+
+    /// The definitions of the enumerations and the table of their names are two generated files.
+    #[test]
+    fn enumerations_have_their_own_names() {
+        assert_eq!(NAMED.len(), ENUMERATIONS.len());
+        for (expected, (name, index, values)) in NAMED.iter().enumerate() {
+            assert_eq!(*index, expected, "{name}");
+            let enumeration = Enumeration(*index);
+            for (value, number) in *values {
+                let first = values
+                    .iter()
+                    .find(|(_, other)| other == number)
+                    .map(|(first, _)| *first);
+                assert_eq!(enumeration.name_of(*number), first, "{name}::{value}");
+            }
+            let unknown = (0..).find(|number| values.iter().all(|(_, known)| known != number));
+            assert_eq!(enumeration.name_of(unknown.unwrap_or_default()), None, "{name}");
+        }
+    }
+}

@@ -2,7 +2,9 @@
 // The exported functions: `symbol(parameters) base-name since stream-mode group documentation call;`.
 //
 // `own` are the exports that C calls by their own name, `legacy` those whose name C uses for another export,
-// `plain` the other names of C: `name = symbol(parameters) documentation call;`.
+// `plain` the other names of C: `name = symbol(parameters) documentation call;`. `types` are the types of the crate
+// that legacy functions take. The documentation is two strings: a sentence on the function, and a paragraph that
+// functions of the same age and group have in common. The build script reads the columns that no macro uses.
 
 functions! {
     own {
