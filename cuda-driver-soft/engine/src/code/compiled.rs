@@ -39,6 +39,8 @@ pub(crate) struct Compiled {
     pub(crate) share: Share,
     /// True if all lanes of a warp run in the interpreter's order.
     pub(crate) ordered: bool,
+    /// The places at which some lanes of a group can wait for others.
+    pub(crate) waits: Vec<CompiledWait>,
     /// See [`Variant::leaving`].
     pub(crate) leaving: bool,
     /// True if results of instructions depend on the lanes that run them together.
@@ -103,6 +105,18 @@ pub(crate) struct CompiledSite {
     /// Offset of the machine code after the instruction.
     pub(crate) resume: usize,
 }
+
+/// A place at which some lanes of a group can wait for others.
+#[derive(Debug)]
+pub(crate) struct CompiledWait {
+    /// The instruction in the interpreter's code.
+    pub(crate) at: u32,
+    /// As [`CompiledEntry::scalars`].
+    pub(crate) scalars: Vec<(Slot, u8, i64)>,
+}
+
+/// Limit on the blocks that some lanes of a group can run, or at which they can wait.
+pub(crate) const MOST_WAITS: usize = 256;
 
 /// Limit on the loops whose rounds a kernel's code counts.
 pub(crate) const MOST_LOOPS: usize = 8;
@@ -185,6 +199,9 @@ pub(crate) enum Exit {
     Part = 4,
     /// All groups have arrived at a site, whose instruction the scheduler must run.
     Action = 5,
+    /// Lanes of the group are at different places: the running ones at the instruction reached, the others where they
+    /// wait. See [`CompiledContext::active`].
+    Parted = 6,
 }
 
 /// The result of [`Interpret`] if lanes are missing at an instruction that runs for the whole warp.
@@ -279,8 +296,22 @@ pub(crate) struct CompiledContext {
     pub(crate) scheduler: *mut c_void,
     /// The step that raised a fault: its first instruction, and its end.
     pub(crate) faulty: [u32; 2],
+    /// The lanes of the group that run; all bits if all of them do.
+    pub(crate) active: u32,
+    /// The lanes of the group that wait, by number of the place in [`Compiled::waits`].
+    pub(crate) waiting: [u32; MOST_WAITS],
     /// The counts of each group's loops. Entries beyond the kernel's loops are not initialised.
     pub(crate) rounds: [[MaybeUninit<i64>; MOST_LOOPS]; MOST_GROUPS],
+}
+
+impl CompiledContext {
+    /// Returns the lanes of the warp that run.
+    pub(crate) fn running(&self, lanes: u32) -> u32 {
+        match self.active {
+            u32::MAX => self.mask,
+            active => self.mask & active << (self.group as u32 * lanes),
+        }
+    }
 }
 
 /// The part of an allocation that a memory instruction accessed last.

@@ -451,6 +451,29 @@ impl Assembler {
         self.push(Instruction::with2(code, to.operand(), from));
     }
 
+    /// Tests a bit of 32 bits in memory: the order is "above or equal" if it is 0.
+    pub(super) fn test_bit(&mut self, from: Mem, bit: u32) {
+        self.push(Instruction::with2(Code::Bt_rm32_imm8, from.operand(), bit));
+    }
+
+    /// Sets a register to the number of the lowest bit that is set in 32 bits of memory, which are not 0.
+    pub(super) fn first_bit(&mut self, d: Gpr, from: Mem) {
+        self.push(Instruction::with2(
+            Code::Bsf_r32_rm32,
+            d.of(Width::Bits32),
+            from.operand(),
+        ));
+    }
+
+    /// Sets a register to the number of the highest bit that is set in 32 bits of memory, which are not 0.
+    pub(super) fn last_bit(&mut self, d: Gpr, from: Mem) {
+        self.push(Instruction::with2(
+            Code::Bsr_r32_rm32,
+            d.of(Width::Bits32),
+            from.operand(),
+        ));
+    }
+
     /// Adds a number to 64 bits in memory.
     pub(super) fn add_to(&mut self, to: Mem, number: i32) {
         self.push(Instruction::with2(Code::Add_rm64_imm32, to.operand(), number));

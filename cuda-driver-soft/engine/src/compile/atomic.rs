@@ -27,12 +27,12 @@ impl Emitter<'_> {
             return false;
         };
         let Reduction { addresses, alu, value } = reduction;
-        let row = (value.shape == Shape::Any).then(|| self.written_row(value));
+        let row = self.row_of(value);
         let places = self.checked_alone(&addresses);
         let width = value.width;
         // Other host threads have no access to shared memory.
         let locked = addresses.memory == Memory::Global;
-        match (places.same(), row) {
+        match (places.same().filter(|_| !self.masked), row) {
             (Some(at), Some(row)) => {
                 self.asm.alu(Alu::Mov, width, Gpr::DX, Word::Mem(row));
                 for lane in 1..self.lanes {
@@ -53,12 +53,14 @@ impl Emitter<'_> {
                     self.copy_first_lane(value, Gpr::DX);
                 }
                 for lane in 0..self.lanes {
+                    let skip = self.skip_inactive(lane);
                     if let Some(row) = row {
                         let value = row.plus((lane * width.bytes()) as i32);
                         self.asm.alu(Alu::Mov, width, Gpr::DX, Word::Mem(value));
                     }
                     let at = self.lane(&places, lane);
                     self.asm.update(alu, width, at, Gpr::DX, locked);
+                    self.end_skip(skip);
                     if let Shape::Affine(step) = value.shape {
                         self.asm.lea(width, Gpr::DX, Mem::at(Gpr::DX, step as i32));
                     }

@@ -4,7 +4,7 @@
 //! An access moves *columns* of 32 or 64 bits. An access of less than 4 bytes moves one column, of which only a part is
 //! used; any other access moves as many as its size needs. Elements of less than 4 bytes are parts of columns.
 
-use super::assembler::{Mem, Source, Ymm};
+use super::assembler::{Mem, Source, Width, Ymm};
 use super::emitter::Emitter;
 use super::lanes::Places;
 use super::registers::{SOURCES, TEMP};
@@ -146,6 +146,8 @@ impl Emitter<'_> {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
+        // Only whole columns can be stored for some lanes.
+        let row = row.filter(|_| !self.masked || (places.size == 4 && columns.len() == 1));
         match (places.size, columns) {
             (size @ (1 | 2), [column]) => {
                 self.asm.upper_half(low, *column);
@@ -160,20 +162,24 @@ impl Emitter<'_> {
                     }
                     None => {
                         for i in 0..8 {
+                            let skip = self.skip_inactive(lane + i);
                             let at = self.lane(places, lane + i);
                             self.asm.extract(size, at, low, 2 / size * i);
+                            self.end_skip(skip);
                         }
                     }
                 }
             }
             (4, [column]) => match row {
-                Some(row) => self.asm.store_vector(row, *column),
+                Some(row) => self.store_active(Width::Bits32, part, row, *column),
                 None => {
                     self.asm.upper_half(high, *column);
                     for (half, first) in [(*column, lane), (high, lane + 4)] {
                         for i in 0..4 {
+                            let skip = self.skip_inactive(first + i);
                             let at = self.lane(places, first + i);
                             self.asm.extract(4, at, half, i);
+                            self.end_skip(skip);
                         }
                     }
                 }
@@ -186,8 +192,10 @@ impl Emitter<'_> {
                     None => {
                         for first in [lane, lane + 4] {
                             for i in 0..4 {
+                                let skip = self.skip_inactive(first + i);
                                 let at = self.lane(places, first + i);
                                 self.asm.extract(8, at, [low, high][i as usize / 2], i % 2);
+                                self.end_skip(skip);
                             }
                             self.asm.upper_half(low, low);
                             self.asm.upper_half(high, high);
@@ -207,12 +215,16 @@ impl Emitter<'_> {
                 self.asm.vector(HIGH_PD, low, low, Source::Ymm(other));
                 let lanes = [c, TEMP, d, low];
                 for (from, i) in lanes.into_iter().zip(lane..) {
+                    let skip = self.skip_inactive(i);
                     let at = self.lane(places, i);
                     self.asm.store_low(16, at, from);
+                    self.end_skip(skip);
                 }
                 for (from, i) in lanes.into_iter().zip(lane + 4..) {
+                    let skip = self.skip_inactive(i);
                     let at = self.lane(places, i);
                     self.asm.store_upper(at, from);
+                    self.end_skip(skip);
                 }
             }
             _ => debug_assert!(false, "the size determines the number of columns"),
@@ -225,18 +237,21 @@ impl Emitter<'_> {
         let [low, high, _] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
         match (columns, row) {
-            ([column], Some(row)) => self.asm.store_vector(row, *column),
+            ([column], Some(row)) => self.store_active(Width::Bits64, part, row, *column),
             ([column], None) => {
                 self.asm.upper_half(high, *column);
                 for i in 0..4 {
+                    let skip = self.skip_inactive(lane + i);
                     let at = self.lane(places, lane + i);
                     self.asm.extract(8, at, [*column, high][i as usize / 2], i % 2);
+                    self.end_skip(skip);
                 }
             }
             ([a, b], _) => {
                 self.asm.vector(LOW_PD, low, *a, Source::Ymm(*b));
                 self.asm.vector(HIGH_PD, high, *a, Source::Ymm(*b));
                 for i in 0..4 {
+                    let skip = self.skip_inactive(lane + i);
                     let at = self.lane(places, lane + i);
                     let from = [low, high][i as usize % 2];
                     if i < 2 {
@@ -244,6 +259,7 @@ impl Emitter<'_> {
                     } else {
                         self.asm.store_upper(at, from);
                     }
+                    self.end_skip(skip);
                 }
             }
             _ => debug_assert!(false, "an access has at most two columns of 64 bits"),

@@ -227,7 +227,7 @@ impl Emitter<'_> {
             self.set_mask(*p, Gpr::AX);
         }
         if let Some((label, before)) = given {
-            self.interpret_stub(label, step, inst, before, u32::MAX);
+            self.interpret_stub(label, step, inst, before, (u32::MAX, None));
         }
         true
     }

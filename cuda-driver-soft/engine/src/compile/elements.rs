@@ -256,10 +256,16 @@ impl Emitter<'_> {
         });
         let values: Vec<Value> = values.collect::<Option<_>>()?;
         let same = access.addresses.are_same();
-        // All lanes store to one place, so the last one wins. Its value is at hand only if all lanes store the same.
-        if values.len() != usize::from(m.vec) || (same && !values.iter().all(Value::is_uniform)) {
+        // All lanes store to one place, so the last one wins.
+        let last = same && !values.iter().all(Value::is_uniform);
+        let has_last = self.masked && access.class != RegClass::B16;
+        if values.len() != usize::from(m.vec) || (last && !has_last) {
             return None;
         }
+        let rows: Vec<Option<Mem>> = match last {
+            true => values.iter().map(|value| self.row_of(*value)).collect(),
+            false => Vec::new(),
+        };
         if !same {
             values.iter().for_each(|value| self.prepare(*value));
         }
@@ -268,7 +274,11 @@ impl Emitter<'_> {
         match places.same() {
             Some(at) => {
                 for (value, i) in values.iter().zip(0..) {
-                    self.store_same(&access, *value, at.plus((i * access.element) as i32));
+                    let at = at.plus((i * access.element) as i32);
+                    match rows.get(i as usize) {
+                        Some(row) => self.store_last_active(access.element, at, *value, *row),
+                        None => self.store_same(&access, *value, at),
+                    }
                 }
             }
             None => self.store_vectors(&access, &places, &values, &columns),

@@ -1,19 +1,20 @@
 //! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the exits.
 
 use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
-use super::ranges::Retry;
+use super::masks::Masks;
 use super::registers::{CONTEXT, Kind, State};
 use super::rounds::Rounds;
 use super::sites::{Shared, Site};
+use super::stubs::Stub;
 use super::uniforms::uniforms_of;
-use crate::code::compiled::{CompiledContext, CompiledLoop, Exit, MISSING};
+use crate::code::compiled::{CompiledContext, CompiledLoop, CompiledWait, Exit};
 use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
 use crate::code::registers::Slot;
 use crate::code::share::{RunBy, Share};
 use crate::plan::Plan;
 use crate::plan::class::{Class, Scheduled};
-use crate::plan::defined;
+use crate::plan::regions::Region;
 use crate::plan::shape::{Shape, Shapes};
 use crate::plan::steps::Step;
 use ptx::ir::{Inst, Op, Reg, RegClass};
@@ -31,6 +32,8 @@ pub(super) struct Input<'a> {
     pub(super) leaving: bool,
     /// The shapes of registers in whole warps, if the order in which their lanes run matters.
     pub(super) of_warp: Option<&'a Shapes>,
+    /// The regions in which the code runs some lanes of a group.
+    pub(super) masked: &'a [&'a Region],
 }
 
 /// A part of a basic block. A block is divided after instructions at which the code ends, or at which groups meet.
@@ -40,39 +43,6 @@ struct Piece {
     label: Label,
     /// The machine registers at the beginning, once something jumps there.
     entry: Option<State>,
-}
-
-/// Code that runs rarely, and is placed at the end.
-pub(super) enum Stub {
-    /// Runs an access in the interpreter, and then checks a range again.
-    Retry(Box<Retry>),
-    /// Leaves the compiled code.
-    Exit {
-        label: Label,
-        state: State,
-        live: Vec<Reg>,
-        at: u32,
-        exit: Exit,
-        /// Number of instructions of the piece that do not run.
-        rest: i32,
-    },
-    /// An edge to another block.
-    Edge {
-        label: Label,
-        state: State,
-        from: usize,
-        to: usize,
-    },
-    /// Runs an instruction in the interpreter. The address of a memory instruction is in `AX`.
-    Interpret {
-        label: Label,
-        back: Label,
-        before: State,
-        after: State,
-        scalars: Vec<Reg>,
-        insts: (u32, u32),
-        window: u32,
-    },
 }
 
 /// A place at which the code can begin.
@@ -93,7 +63,7 @@ pub(super) struct Emitter<'a> {
     pub(super) pinned: Vec<Reg>,
     pub(super) constants: HashMap<(Constant, u8), Slot>,
     /// Reads in the current piece, by register: numbers of steps.
-    uses: HashMap<Reg, Vec<usize>>,
+    pub(super) uses: HashMap<Reg, Vec<usize>>,
     /// The registers that are live before each step of the current block, and at its end.
     pub(super) alive: Vec<Vec<Reg>>,
     /// The current step.
@@ -106,7 +76,11 @@ pub(super) struct Emitter<'a> {
     pub(super) block: usize,
     pieces: Vec<Piece>,
     first_piece: Vec<usize>,
-    pub(super) stubs: Vec<Stub>,
+    /// Each with true if it belongs to code for some lanes.
+    pub(super) stubs: Vec<(Stub, bool)>,
+    /// True for code that runs some lanes of a group.
+    pub(super) masked: bool,
+    pub(super) masks: Masks,
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) pooled: HashMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
@@ -138,6 +112,7 @@ pub(super) struct Output {
     pub(super) uniforms: Vec<(Constant, u8)>,
     pub(super) share: Share,
     pub(super) sites: Vec<Site>,
+    pub(super) waits: Vec<CompiledWait>,
     pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
@@ -167,6 +142,8 @@ impl<'a> Emitter<'a> {
             pieces: Vec::new(),
             first_piece: vec![usize::MAX; input.plan.layout.blocks.len()],
             stubs: Vec::new(),
+            masked: false,
+            masks: Masks::default(),
             pool: Vec::new(),
             pooled: HashMap::new(),
             epilogue,
@@ -229,27 +206,34 @@ impl<'a> Emitter<'a> {
 
     /// Writes all code.
     pub(super) fn finish(mut self) -> Option<Output> {
+        let Input {
+            plan, shapes, masked, ..
+        } = *self.input;
+        self.masks = Masks::of(plan, shapes, masked, &mut self.asm);
         self.prologue();
         self.divide();
         for number in 0..self.pieces.len() {
             self.piece(number);
         }
+        self.masked_blocks();
         let mut next = 0;
         while next < self.stubs.len() {
-            let stub = std::mem::replace(
-                &mut self.stubs[next],
-                Stub::Edge {
-                    label: self.epilogue,
-                    state: State::default(),
-                    from: 0,
-                    to: 0,
-                },
-            );
+            let none = Stub::Edge {
+                label: self.epilogue,
+                state: State::default(),
+                from: 0,
+                to: 0,
+            };
+            let (stub, masked) = std::mem::replace(&mut self.stubs[next], (none, false));
+            self.masked = masked;
             self.stub(stub);
             next += 1;
         }
+        self.masked = false;
+        self.finish_masks();
         self.finish_meetings();
         let ways = self.ways();
+        let waits = self.waits();
         let (bytes, labels) = self.asm.finish()?;
         Some(Output {
             bytes,
@@ -261,6 +245,7 @@ impl<'a> Emitter<'a> {
             uniforms: self.uniforms,
             share: self.share,
             sites: self.sites,
+            waits,
             ran_by: self.ran_by,
         })
     }
@@ -319,13 +304,6 @@ impl<'a> Emitter<'a> {
             let entry = self.asm.here();
             self.reload(&state);
             self.asm.jump(label);
-            let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
-                Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),
-                Kind::Scalar(Width::Bits64, step) => Some((Slot(self.slot(*reg)), 8, step)),
-                Kind::Mask if self.shape(*reg) == Shape::Uniform => Some((Slot(self.slot(*reg)), 0, 0)),
-                _ => None,
-            });
-            let scalars = scalars.collect();
             let of_warp = live.iter().filter(|reg| self.is_same_in_warp(**reg));
             let of_warp = of_warp.map(|reg| {
                 let bytes = match self.class(*reg) {
@@ -339,7 +317,7 @@ impl<'a> Emitter<'a> {
             ways.push(Way {
                 at,
                 label: entry,
-                scalars,
+                scalars: self.scalars_of(&live),
                 of_warp,
             });
         }
@@ -355,6 +333,25 @@ impl<'a> Emitter<'a> {
         kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
+    /// Returns those of registers that are kept as scalars, as in [`CompiledEntry`](crate::code::compiled::CompiledEntry).
+    pub(super) fn scalars_of(&self, live: &[Reg]) -> Vec<(Slot, u8, i64)> {
+        let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
+            Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),
+            Kind::Scalar(Width::Bits64, step) => Some((Slot(self.slot(*reg)), 8, step)),
+            Kind::Mask if self.shape(*reg) == Shape::Uniform => Some((Slot(self.slot(*reg)), 0, 0)),
+            _ => None,
+        });
+        scalars.collect()
+    }
+
+    /// Loads the registers that a block expects, and continues with it.
+    pub(super) fn enter_block(&mut self, block: usize) {
+        let piece = &self.pieces[self.first_piece[block]];
+        let (label, state) = (piece.label, piece.entry.clone().unwrap_or_default());
+        self.reload(&state);
+        self.asm.jump(label);
+    }
+
     pub(super) fn is_alias(&self, reg: Reg) -> bool {
         self.input.map.aliases[reg.0 as usize].is_some()
     }
@@ -365,13 +362,7 @@ impl<'a> Emitter<'a> {
         self.state = self.pieces[number].entry.get_or_insert_default().clone();
         self.asm.bind(label);
         let layout = &self.input.plan.layout;
-        let first = layout.steps_of(block).start;
-        self.alive = self.live_inside(block);
-        self.uses.clear();
-        for step in steps.clone() {
-            defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
-        }
-        (self.block, self.piece_end) = (block, steps.end);
+        self.begin_steps(block, steps.clone());
         // The scheduler counts the instruction that ends a piece.
         let runs = |step: &usize| match &layout.steps[*step] {
             Step::Plain(inst) => self.stops(inst).is_none() || self.meets(inst),
@@ -384,15 +375,7 @@ impl<'a> Emitter<'a> {
         }
         let mut rest = count;
         for step in steps.clone() {
-            self.step = step;
-            self.pinned.clear();
-            defined::reads(&layout.steps[step], |reg| self.pinned.push(reg));
-            defined::writes(&layout.steps[step], |reg| self.pinned.push(reg));
-            let live: Vec<Reg> = self.alive[step - first]
-                .iter()
-                .copied()
-                .filter(|r| !self.is_alias(*r))
-                .collect();
+            let live = self.begin_step(step);
             match &layout.steps[step] {
                 Step::Plain(inst) if self.meets(inst) => return self.meet(number, step, inst, &live, rest),
                 Step::Plain(inst) => match self.stops(inst) {
@@ -435,23 +418,17 @@ impl<'a> Emitter<'a> {
                     return;
                 }
             }
-            self.forget_checked(&layout.steps[step]);
             rest -= self.counted(step);
-            let alive = &self.alive[step - first + 1];
-            let dead: Vec<Reg> = self
-                .state
-                .cached
-                .keys()
-                .copied()
-                .filter(|r| alive.binary_search(r).is_err())
-                .collect();
-            dead.into_iter().for_each(|reg| self.forget(reg));
+            self.end_step(step);
         }
         self.falls_through(block, number);
     }
 
     /// Counts the interpreter instructions of a step of the current piece.
     pub(super) fn count_share(&mut self, step: usize, by: RunBy) {
+        if self.masked {
+            return;
+        }
         let nesting = self.input.plan.flow.nesting(self.block);
         self.share.count(nesting, self.counted(step), by);
         self.ran_by.push((step, by));
@@ -491,7 +468,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Makes the present machine registers those that a block expects, unless an earlier edge has decided that.
-    fn decide(&mut self, to: usize) {
+    pub(super) fn decide(&mut self, to: usize) {
         let target = self.first_piece[to];
         if self.pieces[target].entry.is_none() {
             let live = self
@@ -508,7 +485,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Prepares the machine registers for another block, and counts backward jumps.
-    fn go(&mut self, from: usize, to: usize) {
+    pub(super) fn go(&mut self, from: usize, to: usize) {
         let target = self.first_piece[to];
         self.count_round(from, to);
         if self.input.plan.flow.is_backward(from, to) {
@@ -544,12 +521,18 @@ impl<'a> Emitter<'a> {
             }
         };
         let rest = rest - self.counted(step);
-        let mixed = self.exit_stub(live, self.insts(step).0, Exit::Leave, rest as i32);
+        let mixed = match layout.block_of.get(layout.steps_of(block).end) {
+            Some(other) if self.parts_behind(block) => {
+                let to = if negated { [*other, to] } else { [to, *other] };
+                self.part_stub(block, mask, to)
+            }
+            _ => self.exit_stub(live, self.insts(step).0, Exit::Leave, rest as i32),
+        };
         // The predicate may be dead after the branch.
         let taken = self.asm.label();
         let state = self.state.clone();
         self.decide(to);
-        self.stubs.push(Stub::Edge {
+        self.push_stub(Stub::Edge {
             label: taken,
             state,
             from: block,
@@ -577,33 +560,14 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Adds an edge to another block from code with empty registers, and returns its label.
-    pub(super) fn edge_stub(&mut self, from: usize, to: usize) -> Label {
-        let label = self.asm.label();
-        let state = State::default();
-        self.decide(to);
-        self.stubs.push(Stub::Edge { label, state, from, to });
-        label
+    /// Returns the beginning of a block.
+    pub(super) fn label_of_block(&self, block: usize) -> Label {
+        self.pieces[self.first_piece[block]].label
     }
 
     /// Returns the beginning of a piece inside a block, where all registers are empty.
     pub(super) fn label_of_piece(&self, number: usize) -> Label {
         self.pieces[number].label
-    }
-
-    /// Adds code that leaves with the present registers, and returns its label. `rest` is the number of interpreter
-    /// instructions of the piece that do not run.
-    pub(super) fn exit_stub(&mut self, live: &[Reg], at: u32, exit: Exit, rest: i32) -> Label {
-        let label = self.asm.label();
-        self.stubs.push(Stub::Exit {
-            label,
-            state: self.state.clone(),
-            live: live.to_vec(),
-            at,
-            exit,
-            rest,
-        });
-        label
     }
 
     /// Adds code that leaves at this place.
@@ -647,6 +611,7 @@ impl<'a> Emitter<'a> {
             let counter = Mem::at(CONTEXT, offset_of!(CompiledContext, steps) as i32);
             self.asm.add_to(counter, -rest);
         }
+        let exit = if self.masked { Exit::Parted } else { exit };
         self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
         // After such an exit, the code may continue with the next group.
         self.asm.jump(match exit {
@@ -663,111 +628,16 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn stub(&mut self, stub: Stub) {
-        match stub {
-            Stub::Exit {
-                label,
-                state,
-                live,
-                at,
-                exit,
-                rest,
-            } => {
-                self.asm.bind(label);
-                self.way_out(label);
-                self.leave(&state, &live, &live, at, exit, rest);
-            }
-            Stub::Edge { label, state, from, to } => {
-                self.asm.bind(label);
-                self.state = state;
-                self.go(from, to);
-                let target = self.pieces[self.first_piece[to]].label;
-                self.asm.jump(target);
-            }
-            Stub::Interpret {
-                label,
-                back,
-                before,
-                after,
-                scalars,
-                insts,
-                window,
-            } => {
-                self.asm.bind(label);
-                self.way_out(label);
-                self.flush(&before);
-                for reg in &scalars {
-                    self.spread(*reg, &before);
-                }
-                self.call_interpreter(insts, window, None);
-                self.reload(&after);
-                self.asm.jump(back);
-            }
-            Stub::Retry(retry) => {
-                self.asm.bind(retry.failure.label);
-                self.way_out(retry.failure.label);
-                self.retry_stub(&retry);
-            }
-        }
-    }
-
-    /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and the machine registers that hold values are lost. The code jumps to `missing` if lanes are missing at
-    /// an instruction that runs for the whole warp.
-    pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
-        let asm = &mut self.asm;
-        asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
-        asm.alu(Alu::Mov, Width::Bits64, Gpr::DI, Word::Gpr(CONTEXT));
-        asm.constant(Gpr::SI, u64::from(first));
-        asm.constant(Gpr::DX, u64::from(end));
-        asm.constant(Gpr(8), u64::from(window));
-        asm.vzeroupper();
-        asm.call(Mem::at(CONTEXT, offset_of!(CompiledContext, interpret) as i32));
-        if let Some(missing) = missing {
-            asm.alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Imm(MISSING as i32));
-            asm.jump_when(When::Equal, missing);
-        }
-        asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
-        // The epilogue needs the result in the upper half.
-        asm.constant(Gpr::AX, (Exit::Fault as u64) << 32);
-        asm.jump_when(When::NotEqual, self.epilogue);
-    }
-
-    /// Adds code at `label` that runs a step in the interpreter instead of the code up to here, and then continues
-    /// here. Returns the label of this place. `before` are the registers where the code jumps to `label`; the present
-    /// ones are expected here.
-    pub(super) fn interpret_stub(
-        &mut self,
-        label: Label,
-        step: usize,
-        inst: &Inst,
-        before: State,
-        window: u32,
-    ) -> Label {
-        let back = self.asm.here();
-        let after = self.state.clone();
-        let scalars = self.scalar_sources(inst);
-        self.stubs.push(Stub::Interpret {
-            label,
-            back,
-            before,
-            after,
-            scalars,
-            insts: self.insts(step),
-            window,
-        });
-        back
-    }
-
-    fn instruction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) {
+    pub(super) fn instruction(&mut self, step: usize, inst: &Inst, live: &[Reg], rest: u32) {
         let insts = self.insts(step);
         if insts.0 == insts.1 {
             return;
         }
-        let native = self.native(step, inst, live, rest);
+        self.before_masked(inst);
+        let native = self.can_be_masked(inst) && self.native(step, inst, live, rest);
         self.count_share(step, if native { RunBy::MachineCode } else { RunBy::Call });
         if native {
-            return;
+            return self.after_masked(inst);
         }
         if self.input.shapes.assumption(step).is_some() {
             // The interpreter's result may not be affine.
@@ -780,6 +650,7 @@ impl<'a> Emitter<'a> {
             self.spread(reg, &before);
         }
         self.call_interpreter(insts, u32::MAX, None);
+        self.restore_scalars(&self.scalar_results(inst));
     }
 
     /// Returns the exit with which the code ends at an instruction; `None` if it does not end there.

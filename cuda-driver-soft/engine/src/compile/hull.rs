@@ -5,10 +5,11 @@
 //! interpreter runs the other accesses: one of them may raise a fault, or they are not in one window.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
-use super::emitter::{Emitter, Stub};
+use super::emitter::Emitter;
 use super::lanes::{Addresses, reach};
-use super::ranges::{Checked, Failure, Memory, Retry};
+use super::ranges::{Checked, Memory};
 use super::registers::{State, field};
+use super::stubs::{Failure, Retry, Stub};
 use crate::code::compiled::{CompiledContext, Exit};
 use crate::plan::defined;
 use crate::plan::shape::Shape;
@@ -52,7 +53,7 @@ impl Emitter<'_> {
             found.used = step;
             return Some((*found, None));
         }
-        if self.guarded {
+        if self.guarded || self.masked {
             return None;
         }
         let (count, checked) = self.find(addresses, *base, write)?;
@@ -197,7 +198,7 @@ impl Emitter<'_> {
             live,
             rest: (rest - self.counted(step)) as i32,
         };
-        self.stubs.push(Stub::Retry(Box::new(retry)));
+        self.push_stub(Stub::Retry(Box::new(retry)));
     }
 
     /// Adds the code of a [`Retry`].

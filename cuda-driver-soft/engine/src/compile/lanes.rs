@@ -2,8 +2,9 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
 use super::emitter::Emitter;
-use super::ranges::{Checked, Failure, Memory};
+use super::ranges::{Checked, Memory};
 use super::registers::{SOURCES, State, TEMP, WINDOWS, field};
+use super::stubs::Failure;
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
 use crate::plan::shape::Shape;
@@ -69,8 +70,9 @@ pub(super) struct Places {
 enum Check {
     /// Another access has checked the range before.
     None,
-    /// The check of this access alone.
-    One(Label, State, u32),
+    /// The check of this access alone. The window comes with the step from lane to lane and the lowest distance if there
+    /// is a step.
+    One(Label, State, (u32, Option<(i32, i32)>)),
     /// The check of a range for this and other accesses.
     Range(Checked, Failure),
 }
@@ -225,7 +227,7 @@ impl Emitter<'_> {
                 None => Arrangement::Same,
             },
             size: addresses.size,
-            check: Check::One(label, before, window),
+            check: Check::One(label, before, (window, step.map(|step| (step, lowest)))),
         }
     }
 
@@ -270,6 +272,7 @@ impl Emitter<'_> {
         let [index, limit, base] = SOURCES;
         // Addresses of 32 bits wrap, so that the offset has to be added first.
         let from = self.rows_of(value, if width == Width::Bits32 { offset } else { 0 });
+        let from = self.active_addresses(width, from);
         let offset = if width == Width::Bits32 { 0 } else { offset };
         self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(from));
         if offset != 0 {
@@ -345,7 +348,7 @@ impl Emitter<'_> {
             first: Mem::at(Gpr::AX, offset),
             arrangement: Arrangement::Each(width, indexes),
             size,
-            check: Check::One(label, before, window),
+            check: Check::One(label, before, (window, None)),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::assembler::{Alu, Gpr, When, Width, Word};
 use super::emitter::Emitter;
+use super::masked::ACTIVE;
 use super::registers::Kind;
 use ptx::ir::{Inst, Op, Reg};
 
@@ -39,16 +40,23 @@ impl Emitter<'_> {
         if self.is_alias(guard) {
             return false;
         }
-        let mask = match self.word(guard, Gpr::AX) {
-            Word::Gpr(gpr) => gpr,
-            Word::Mem(_) | Word::Imm(_) => {
-                self.copy_mask(guard, Gpr::AX);
-                Gpr::AX
-            }
+        let (mask, all) = if self.masked {
+            // Lanes that do not run have any values.
+            self.copy_mask(guard, Gpr::AX);
+            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, ACTIVE);
+            (Gpr::AX, if negated { Word::Imm(0) } else { ACTIVE })
+        } else {
+            let mask = match self.word(guard, Gpr::AX) {
+                Word::Gpr(gpr) => gpr,
+                Word::Mem(_) | Word::Imm(_) => {
+                    self.copy_mask(guard, Gpr::AX);
+                    Gpr::AX
+                }
+            };
+            (mask, Word::Imm(if negated { 0 } else { self.full() }))
         };
         let (label, before) = (self.asm.label(), self.state.clone());
-        let all = if negated { 0 } else { self.full() };
-        self.asm.alu(Alu::Cmp, Width::Bits32, mask, Word::Imm(all));
+        self.asm.alu(Alu::Cmp, Width::Bits32, mask, all);
         self.asm.jump_when(When::NotEqual, label);
         self.guarded = true;
         let native = self.native(step, &plain, live, rest);
@@ -58,7 +66,7 @@ impl Emitter<'_> {
             self.asm.bind(label);
             return false;
         }
-        self.interpret_stub(label, step, inst, before, u32::MAX);
+        self.interpret_stub(label, step, inst, before, (u32::MAX, None));
         true
     }
 }

@@ -18,9 +18,12 @@
 //! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `registers` | the machine registers and the values that they hold |
 //! | `emitter` | blocks, edges and exits |
+//! | `stubs` | code that runs rarely |
 //! | `live` | the registers that are needed at each step |
 //! | `rounds` | counts of the rounds of loops |
 //! | `groups` | the beginning and end of the code, and the step from group to group |
+//! | `masks` | the blocks in which some lanes of a group can run |
+//! | `masked` | the code for some lanes of a group |
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
 //! | `vector` | arithmetic on vectors |
@@ -89,6 +92,10 @@ mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod live;
 #[cfg(target_arch = "x86_64")]
+mod masked;
+#[cfg(target_arch = "x86_64")]
+mod masks;
+#[cfg(target_arch = "x86_64")]
 mod meet;
 #[cfg(target_arch = "x86_64")]
 mod memory;
@@ -109,6 +116,8 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sites;
 #[cfg(target_arch = "x86_64")]
+mod stubs;
+#[cfg(target_arch = "x86_64")]
 mod uniforms;
 #[cfg(target_arch = "x86_64")]
 mod value;
@@ -117,13 +126,19 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+#[cfg(target_arch = "x86_64")]
+use crate::code::compiled::MOST_WAITS;
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
 #[cfg(target_arch = "x86_64")]
 use crate::plan::Plan;
 #[cfg(target_arch = "x86_64")]
 use crate::plan::ordered::depends_on_active_lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::plan::regions::Region;
 use ptx::ir::{Body, Module};
+#[cfg(target_arch = "x86_64")]
+use std::collections::BTreeSet;
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
 
@@ -168,6 +183,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         uniforms: output.uniforms,
         share: output.share,
         ordered,
+        waits: output.waits,
         leaving: variant.leaving,
         sees_active_lanes: body.insts.iter().any(depends_on_active_lanes),
     })
@@ -182,6 +198,23 @@ fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>>
     Plan::of(module, code.id, body)
 }
 
+/// Returns the regions that groups run under a mask: as many as have [`MOST_WAITS`] blocks. A region inside another one
+/// adds no blocks, so that it is always there if the other one is.
+#[cfg(target_arch = "x86_64")]
+fn masked_regions<'p>(plan: &'p Plan<'_>) -> Vec<&'p Region> {
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    let fits = |region: &&Region| {
+        let blocks = || region.blocks.iter().chain([&region.join]).copied();
+        let new = blocks().filter(|block| !taken.contains(block)).count();
+        let fits = taken.len() + new <= MOST_WAITS;
+        if fits {
+            taken.extend(blocks());
+        }
+        fits
+    };
+    plan.regions.iter().filter(fits).collect()
+}
+
 /// Emits the machine code of a kernel.
 #[cfg(target_arch = "x86_64")]
 fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option<emitter::Output> {
@@ -191,7 +224,14 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
     let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
-    let all = plan.shapes(group, Choices::default());
+    // Lanes that part change the order of accesses, and the lanes that run an instruction together.
+    let in_step = ordered || plan.source.body.insts.iter().any(depends_on_active_lanes);
+    let masked = if in_step { Vec::new() } else { masked_regions(plan) };
+    let choices = Choices {
+        masked: &masked,
+        denied: &[],
+    };
+    let all = plan.shapes(group, choices);
     // The assumption about a minimum or maximum is tested only if the other source is uniform.
     let chosen = all.assumptions.iter().filter(|a| {
         let other = match plan.layout.steps[a.step] {
@@ -204,7 +244,7 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
     let denied: Vec<usize> = chosen.map(|a| a.step).collect();
     let choices = Choices {
         denied: &denied,
-        ..Choices::default()
+        ..choices
     };
     let shapes = plan.shapes(group, choices);
     if lanes == 32 && !wide::fits(plan, &shapes) {
@@ -238,6 +278,7 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
         lanes,
         leaving,
         of_warp: of_warp.as_ref(),
+        masked: &masked,
     };
     emitter::Emitter::new(&input).finish()
 }

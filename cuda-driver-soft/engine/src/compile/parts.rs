@@ -1,6 +1,6 @@
 //! Machine instructions on halves of vector registers, and on single elements in memory.
 
-use super::assembler::{Assembler, Mem, Source, Ymm};
+use super::assembler::{Assembler, Mem, Source, Width, Ymm};
 use iced_x86::{Code, Instruction};
 
 impl Assembler {
@@ -53,6 +53,15 @@ impl Assembler {
             _ => Code::VEX_Vmovups_xmmm128_xmm,
         };
         self.push(Instruction::with2(code, to.operand(), from.low()));
+    }
+
+    /// Stores the elements whose highest bit is set in a mask.
+    pub(super) fn store_masked(&mut self, width: Width, to: Mem, mask: Ymm, from: Ymm) {
+        let code = match width {
+            Width::Bits32 => Code::VEX_Vmaskmovps_m256_ymm_ymm,
+            Width::Bits64 => Code::VEX_Vmaskmovpd_m256_ymm_ymm,
+        };
+        self.push(Instruction::with3(code, to.operand(), mask.whole(), from.whole()));
     }
 
     /// Stores the upper half.

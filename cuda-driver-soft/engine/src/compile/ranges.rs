@@ -1,7 +1,6 @@
 //! Ranges of memory that compiled code has checked, so that other accesses inside them need no check.
 
-use super::assembler::{Gpr, Label, Width};
-use super::registers::State;
+use super::assembler::{Gpr, Width};
 use ptx::ir::{Reg, Space};
 
 /// The memory that an access is checked against.
@@ -45,30 +44,4 @@ pub(super) struct Checked {
     pub(super) host: Gpr,
     /// The step that last used the range.
     pub(super) used: usize,
-}
-
-/// The state of a check when it fails.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// The label to which the check jumps, and the registers there.
-    pub(super) label: Label,
-    pub(super) before: State,
-    /// The number of the window.
-    pub(super) window: u32,
-    /// The distance in bytes from the address of the first lane to the first byte that the first access needs.
-    pub(super) first: i32,
-}
-
-/// A failed check of a range, and the data for the code that tries the access again.
-pub(super) struct Retry {
-    pub(super) failure: Failure,
-    pub(super) back: Label,
-    pub(super) after: State,
-    pub(super) scalars: Vec<Reg>,
-    pub(super) insts: (u32, u32),
-    pub(super) checked: Checked,
-    pub(super) aligned: bool,
-    /// The registers that are needed after the access, and the number of instructions of the piece that follow it.
-    pub(super) live: Vec<Reg>,
-    pub(super) rest: i32,
 }

@@ -276,7 +276,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes a vector to its row if that is older.
+    /// Writes a register to its row if that is older.
     pub(super) fn write_row(&mut self, reg: Reg) {
         if let Some(cached) = self.state.cached.get_mut(&reg)
             && cached.dirty

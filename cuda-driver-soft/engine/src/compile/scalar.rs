@@ -40,10 +40,7 @@ impl Emitter<'_> {
         }
         let uniform = sources.iter().all(Value::is_uniform);
         let chosen = matches!(work, Work::Choice(..)) && self.input.shapes.assumption(step).is_none();
-        if !uniform && (chosen || matches!(work, Work::Bits(..) | Work::ShiftRight(..))) {
-            return false;
-        }
-        if !uniform && self.shape(d) == Shape::Uniform {
+        if !uniform && chosen {
             return false;
         }
         if let Some(assumption) = self.input.shapes.assumption(step) {

@@ -118,6 +118,8 @@ impl Emitter<'_> {
                 match known.or(self.input.map.aliases[reg.0 as usize]) {
                     Some(Constant::Bits(bits)) => (Place::Number(bits & 0xffff), Shape::Uniform),
                     Some(_) => return None,
+                    // The first lane may not run, and then has any value.
+                    None if self.masked => (Place::Register(*reg), Shape::Any),
                     None => (Place::Register(*reg), self.shape(*reg)),
                 }
             }
@@ -200,12 +202,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the row of a vector source, and writes it first if it is older than the machine registers.
-    pub(super) fn written_row(&mut self, value: Value) -> Mem {
+    /// Returns the row of a vector source, which is written first if it is older than the machine registers; `None` for
+    /// scalars.
+    pub(super) fn row_of(&mut self, value: Value) -> Option<Mem> {
+        if value.is_scalar() {
+            return None;
+        }
         if let Place::Register(reg) = value.place {
             self.write_row(reg);
         }
-        self.memory_of(value, 0)
+        Some(self.memory_of(value, 0))
     }
 
     /// Returns a part of a source in a register.

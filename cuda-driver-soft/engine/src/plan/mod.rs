@@ -13,7 +13,7 @@
 //! | `set`, `defined` | sets of registers; registers that must be zero at the start |
 //! | `flow` | dominators, post-dominators, loops |
 //! | `liveness` | registers that are still needed |
-//! | `regions` | branches whose sides a group may run under a mask |
+//! | `regions` | branches at which a group may continue under a mask |
 //! | `shape` | uniform and affine registers |
 //! | `roots` | the parameter or variable from which an address is computed |
 //! | `payload` | registers in which the bits of a NaN matter |
@@ -69,7 +69,7 @@ pub(crate) struct Plan<'b> {
     pub(crate) flow: Flow,
     /// The registers that are live at the beginning and the end of each block.
     pub(crate) live: Liveness,
-    /// The branches whose sides a group may run under a mask, in the order of the blocks.
+    /// The branches at which a group may continue under a mask, in the order of the blocks.
     pub(crate) regions: Vec<Region>,
     /// The parameters and variables from which addresses are computed.
     pub(crate) roots: Roots,
@@ -95,7 +95,7 @@ impl<'b> Plan<'b> {
         let pure = Pure::of(&source, &layout, &uses);
         Some(Plan {
             read: ReadRegisters::of(body),
-            regions: regions::regions(&layout, &flow),
+            regions: regions::regions(&layout, &flow, &live, body.registers.len()),
             roots: Roots::of(&source, &layout),
             payload_seen: payload::seen(body, &layout),
             phases: phases::phases(&layout, &flow.place, &live, &pure),
@@ -110,7 +110,7 @@ impl<'b> Plan<'b> {
 
     /// Returns the shapes of the registers for a group.
     pub(crate) fn shapes(&self, group: Group, choices: Choices<'_>) -> Shapes {
-        Shapes::of(&self.source, &self.layout, &self.uses, &self.live, group, choices)
+        Shapes::of(&self.source, &self.layout, &self.uses, group, choices)
     }
 
     /// Returns true if the payload of a NaN in the register can be observed.

@@ -1,116 +1,154 @@
-//! Regions that a group may run under a mask: both sides of a branch up to the point where its lanes meet again.
+//! Regions that a group may run under a mask: the blocks between a branch and the point where its lanes meet again.
+//!
+//! While some lanes run a block, others wait at the beginning of a later one. A register that the running lanes write,
+//! and that the waiting ones still need, has one value per lane.
 
 use super::class::{Class, is_scheduled};
+use super::defined;
 use super::flow::Flow;
 use super::liveness::Liveness;
+use super::set::Set;
 use super::steps::{Layout, Step};
-use ptx::ir::Reg;
+use ptx::ir::{Op, Reg};
 
-/// The blocks between a conditional branch and its immediate post-dominator, without loops and without instructions
-/// that the warp's scheduler runs.
+/// The blocks between a conditional branch and its immediate post-dominator, without instructions that depend on the
+/// other lanes of the warp. They may be a loop.
 #[derive(Debug)]
 pub(crate) struct Region {
     /// The block that ends with the branch.
     pub(crate) block: usize,
     /// The branch's predicate.
     pub(crate) predicate: Reg,
-    /// The blocks of the side to which the branch jumps, in order; empty if it jumps to the join.
-    pub(crate) taken: Vec<usize>,
-    /// The blocks of the other side, in order; empty if it falls through to the join.
-    pub(crate) not_taken: Vec<usize>,
-    /// The block in which both sides meet.
+    /// The blocks that lanes may run, in order.
+    pub(crate) blocks: Vec<usize>,
+    /// The block in which all lanes meet. It comes after the others.
     pub(crate) join: usize,
-    /// Number of steps in both sides.
+    /// The registers that some lanes write while others need them.
+    pub(crate) kept: Vec<Reg>,
+    /// Number of steps of the blocks.
     pub(crate) steps: usize,
-    /// Number of steps in both sides that are loads and stores, or that only a handler runs.
+    /// Number of steps of the blocks that are loads and stores, or that only a handler runs.
     pub(crate) memory_steps: usize,
 }
 
-impl Region {
-    /// Returns the blocks of both sides.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = usize> + '_ {
-        self.taken.iter().chain(&self.not_taken).copied()
-    }
-
-    /// Returns true if a write of the register in the region must keep the values of the lanes that do not run it:
-    /// something outside of the side reads the register.
-    pub(crate) fn is_visible(&self, live: &Liveness, reg: Reg) -> bool {
-        let starts = [&self.taken, &self.not_taken]
-            .into_iter()
-            .filter_map(|side| side.first());
-        live.is_live_at_begin(self.join, reg) || starts.into_iter().any(|block| live.is_live_at_begin(*block, reg))
-    }
-}
-
 /// Returns the regions, in the order of their branches.
-pub(super) fn regions(layout: &Layout<'_>, flow: &Flow) -> Vec<Region> {
-    let regions = layout.order.iter().filter_map(|block| region(layout, flow, *block));
-    regions.collect()
-}
-
-fn region(layout: &Layout<'_>, flow: &Flow, block: usize) -> Option<Region> {
-    let join = flow.post_dominator[block]?;
-    let Some(Step::Branch {
-        to,
-        guard: Some((predicate, _)),
-        ..
-    }) = layout.steps[layout.steps_of(block)].last()
-    else {
-        return None;
+pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness, registers: usize) -> Vec<Region> {
+    let finder = Finder {
+        layout,
+        flow,
+        live,
+        registers,
     };
-    let taken = layout.block_of[*to];
-    let not_taken = layout.blocks[block]
-        .successors
-        .iter()
-        .copied()
-        .find(|next| *next != taken)?;
-    let side = |start| side(layout, flow, block, start, join);
-    let (taken, not_taken) = (side(taken)?, side(not_taken)?);
-    let steps: Vec<usize> = taken
-        .iter()
-        .chain(&not_taken)
-        .flat_map(|block| layout.steps_of(*block))
-        .collect();
-    let memory = |step: &&usize| match layout.steps[**step] {
-        Step::Plain(inst) => matches!(Class::of_inst(inst), Class::Load | Class::Store | Class::Handled),
-        Step::Branch { .. } => false,
-    };
-    Some(Region {
-        block,
-        predicate: *predicate,
-        join,
-        memory_steps: steps.iter().filter(memory).count(),
-        steps: steps.len(),
-        taken,
-        not_taken,
-    })
-}
-
-/// Returns the blocks from `start` up to `join`. Returns `None` if there is a loop, another entry, or an instruction
-/// that the scheduler runs.
-fn side(layout: &Layout<'_>, flow: &Flow, from: usize, start: usize, join: usize) -> Option<Vec<usize>> {
-    let mut blocks = Vec::new();
-    let mut next = vec![start];
-    while let Some(block) = next.pop() {
-        if block == join || blocks.contains(&block) {
-            continue;
+    let found = layout.order.iter().filter_map(|block| finder.region(*block));
+    let mut found: Vec<Region> = found.collect();
+    // Lanes that part once more must meet again in the same region.
+    let parts = |block: &usize| layout.blocks[*block].successors.len() > 1;
+    loop {
+        let begins: Vec<usize> = found.iter().map(|region| region.block).collect();
+        let count = found.len();
+        found.retain(|region| {
+            let mut inner = region.blocks.iter().filter(|block| parts(block));
+            inner.all(|block| begins.contains(block))
+        });
+        if found.len() == count {
+            return found;
         }
-        let only_entry = block != start || flow.predecessors[block] == [from];
-        let ends = layout.blocks[block].successors.is_empty();
-        if !only_entry || ends || flow.loop_of[block] != flow.loop_of[from] || !flow.is_dominated(block, start) {
-            return None;
-        }
-        let scheduled = |step: &Step<'_>| matches!(step, Step::Plain(inst) if is_scheduled(&inst.op));
-        if layout.steps[layout.steps_of(block)].iter().any(scheduled) {
-            return None;
-        }
-        let backward = |to: &usize| flow.is_backward(block, *to);
-        if layout.blocks[block].successors.iter().any(backward) {
-            return None;
-        }
-        blocks.push(block);
-        next.extend(&layout.blocks[block].successors);
     }
-    blocks.sort_unstable_by_key(|block| flow.place[*block]);
-    Some(blocks)
+}
+
+struct Finder<'a, 'b> {
+    layout: &'a Layout<'b>,
+    flow: &'a Flow,
+    live: &'a Liveness,
+    registers: usize,
+}
+
+impl Finder<'_, '_> {
+    fn region(&self, block: usize) -> Option<Region> {
+        let (layout, flow) = (self.layout, self.flow);
+        let join = flow.post_dominator[block]?;
+        let last = layout.steps[layout.steps_of(block)].last();
+        let Some(Step::Branch {
+            guard: Some((predicate, _)),
+            ..
+        }) = last
+        else {
+            return None;
+        };
+        let [first, second] = *layout.blocks[block].successors.as_slice() else {
+            return None;
+        };
+        let sides = [self.reached(first, join)?, self.reached(second, join)?];
+        let mut blocks = sides.concat();
+        blocks.sort_unstable_by_key(|block| flow.place[*block]);
+        blocks.dedup();
+        let is_last = |block: &usize| flow.place[*block] < flow.place[join];
+        if first == second || !blocks.iter().all(is_last) {
+            return None;
+        }
+        let mut kept = Set::empty(self.registers);
+        for (waiting, running) in [(&sides[0], &sides[1]), (&sides[1], &sides[0])] {
+            let mut of_both = self.needed(waiting.iter().copied().chain([join]));
+            of_both.intersect(&self.written(running));
+            kept.union(&of_both);
+        }
+        let steps: Vec<usize> = blocks.iter().flat_map(|block| layout.steps_of(*block)).collect();
+        let memory = |step: &&usize| match layout.steps[**step] {
+            Step::Plain(inst) => matches!(Class::of_inst(inst), Class::Load | Class::Store | Class::Handled),
+            Step::Branch { .. } => false,
+        };
+        Some(Region {
+            block,
+            predicate: *predicate,
+            join,
+            kept: kept.registers(),
+            memory_steps: steps.iter().filter(memory).count(),
+            steps: steps.len(),
+            blocks,
+        })
+    }
+
+    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there is an instruction that
+    /// depends on the other lanes of the warp, or an end.
+    fn reached(&self, start: usize, join: usize) -> Option<Vec<usize>> {
+        let layout = self.layout;
+        let mut blocks = Vec::new();
+        let mut next = vec![start];
+        while let Some(block) = next.pop() {
+            if block == join || blocks.contains(&block) {
+                continue;
+            }
+            let whole_warp = |step: &Step<'_>| matches!(step, Step::Plain(inst) if is_scheduled(&inst.op) || matches!(inst.op, Op::Activemask));
+            let steps = &layout.steps[layout.steps_of(block)];
+            if layout.blocks[block].successors.is_empty() || steps.iter().any(whole_warp) {
+                return None;
+            }
+            blocks.push(block);
+            next.extend(&layout.blocks[block].successors);
+        }
+        Some(blocks)
+    }
+
+    /// Returns the registers that are live at the beginning of one of the blocks.
+    fn needed(&self, blocks: impl Iterator<Item = usize>) -> Set {
+        let mut set = Set::empty(self.registers);
+        blocks
+            .flat_map(|block| self.live.at_begin(block))
+            .for_each(|reg| set.insert(reg));
+        set
+    }
+
+    /// Returns the registers that the blocks may write.
+    fn written(&self, blocks: &[usize]) -> Set {
+        let mut set = Set::empty(self.registers);
+        for step in blocks
+            .iter()
+            .flat_map(|block| &self.layout.steps[self.layout.steps_of(*block)])
+        {
+            if let Step::Plain(inst) = step {
+                defined::writes_of(inst, |reg| set.insert(reg));
+            }
+        }
+        set
+    }
 }

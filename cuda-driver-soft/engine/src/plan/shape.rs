@@ -6,8 +6,8 @@
 
 use super::class::{Class, Scheduled};
 use super::defined::{self, Use};
-use super::liveness::Liveness;
 use super::regions::Region;
+use super::set::Set;
 use super::source::SourceFunction;
 use super::steps::{Layout, Step};
 use ptx::ir::{Address, Cvt, Formal, Inst, Op, Operand, Part, Reg, RegClass, Space, Special, Type};
@@ -59,8 +59,8 @@ pub(crate) enum Condition {
 /// The choices that shapes depend on, in addition to the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices<'c> {
-    /// Regions that a group runs under a mask when its lanes take different sides, in any order. At other branches,
-    /// divergent lanes leave the compiled code.
+    /// Regions that a group runs under a mask when its lanes part at their branches. At other branches, divergent lanes
+    /// leave the compiled code.
     pub(crate) masked: &'c [&'c Region],
     /// Steps whose assumption failed before, in any order: their results have the shape `Any`.
     pub(crate) denied: &'c [usize],
@@ -72,6 +72,8 @@ pub(crate) struct Shapes {
     values: Vec<Value>,
     /// The assumptions that the shapes depend on, by step.
     pub(crate) assumptions: Vec<Assumption>,
+    /// The registers that some lanes may need while others write them.
+    kept: Set,
 }
 
 /// The known facts about the values of a register or operand.
@@ -152,7 +154,6 @@ impl Shapes {
         source: &SourceFunction<'_>,
         layout: &Layout<'_>,
         uses: &[Use],
-        live: &Liveness,
         group: Group,
         choices: Choices<'_>,
     ) -> Self {
@@ -162,6 +163,7 @@ impl Shapes {
             group,
             denied: choices.denied,
             values: vec![None; body.registers.len()],
+            kept: Set::empty(body.registers.len()),
         };
         for (value, used) in finder.values.iter_mut().zip(uses) {
             if *used == Use::PerhapsUndefined {
@@ -174,7 +176,7 @@ impl Shapes {
                 finder.values[reg.0 as usize] = Some(ANY);
             }
         }
-        finder.run(layout, live, choices.masked);
+        finder.run(layout, choices.masked);
         let mut assumptions = Vec::new();
         for (step, inst) in plain_steps(layout) {
             let scalar = |reg: &Reg| finder.values[reg.0 as usize].is_some_and(|value| !value.is_any());
@@ -189,7 +191,14 @@ impl Shapes {
             group,
             values: finder.values.into_iter().map(|v| v.unwrap_or(ANY)).collect(),
             assumptions,
+            kept: finder.kept,
         }
+    }
+
+    /// Returns true if some lanes may need a register while others write it, so that code for some lanes must keep the
+    /// values of the others.
+    pub(crate) fn is_kept(&self, reg: Reg) -> bool {
+        self.kept.has(reg)
     }
 
     /// Returns the group that the shapes are for.
@@ -273,6 +282,8 @@ struct Finder<'a, 'b> {
     denied: &'a [usize],
     /// The values of registers; `None` for those that no instruction has written yet.
     values: Vec<Option<Value>>,
+    /// [`Shapes::kept`]
+    kept: Set,
 }
 
 /// A result, and the source operand and condition on which it depends.
@@ -280,7 +291,7 @@ type Found = (Value, Option<(usize, Condition)>);
 
 impl Finder<'_, '_> {
     /// Runs the analysis to its end.
-    fn run(&mut self, layout: &Layout<'_>, live: &Liveness, regions: &[&Region]) {
+    fn run(&mut self, layout: &Layout<'_>, regions: &[&Region]) {
         let mut mixed = vec![false; regions.len()];
         let mut changed = true;
         while changed {
@@ -297,16 +308,9 @@ impl Finder<'_, '_> {
                     continue;
                 }
                 changed = true;
-                for block in region.blocks() {
-                    for step in &layout.steps[layout.steps_of(block)] {
-                        let Step::Plain(inst) = step else { continue };
-                        // Other lanes keep the old value, if anything reads it.
-                        defined::writes_of(inst, |reg| {
-                            if region.is_visible(live, reg) {
-                                self.write(reg, ANY);
-                            }
-                        });
-                    }
+                for reg in &region.kept {
+                    self.kept.insert(*reg);
+                    self.write(*reg, ANY);
                 }
             }
         }

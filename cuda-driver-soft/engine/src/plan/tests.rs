@@ -387,9 +387,9 @@ fn loops_and_joins() {
         assert!(plan.flow.is_backward(block_of(7), loops[0].head));
         assert!(plan.flow.is_dominated(block_of(10), branch));
         let region = plan.regions.iter().find(|r| r.block == branch).unwrap();
-        assert_eq!((region.taken.len(), region.not_taken.len(), region.steps), (0, 1, 1));
-        // The branches of loops have no region.
-        assert_eq!(plan.regions.len(), 1);
+        assert_eq!((region.blocks.len(), region.steps), (1, 1));
+        // The branches of loops have regions of their own.
+        assert_eq!(plan.regions.len(), 3);
     });
 }
 

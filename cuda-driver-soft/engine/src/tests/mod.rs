@@ -9,6 +9,7 @@ mod compiled_arithmetic;
 mod compiled_atomics;
 mod compiled_collectives;
 mod compiled_faults;
+mod compiled_masks;
 mod compiled_order;
 mod counters;
 mod faults;

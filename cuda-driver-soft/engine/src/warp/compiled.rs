@@ -6,8 +6,8 @@ use super::run::{Event, run};
 use super::{Split, Warp, rounds_of};
 use crate::code::action::Action;
 use crate::code::compiled::{
-    Compiled, CompiledContext, CompiledEntry, CompiledLoop, CompiledSite, Exit, Function, LaneAddresses, MISSING,
-    MOST_GROUPS, MOST_LOOPS, MOST_UNIFORMS, Window,
+    Compiled, CompiledContext, CompiledEntry, CompiledLoop, CompiledSite, CompiledWait, Exit, Function, LaneAddresses,
+    MISSING, MOST_GROUPS, MOST_LOOPS, MOST_UNIFORMS, MOST_WAITS, Window,
 };
 use crate::code::function::Code;
 use crate::code::machine::Machine;
@@ -39,12 +39,18 @@ struct Running<'r, 'm, 'e> {
     block: ([u32; 3], u64),
     /// The warps of the call, by [`CompiledContext::warp`].
     warps: &'r mut [Warp],
+    /// Number of lanes in a group.
+    lanes: u32,
 }
 
 /// The ends of the groups of a warp in compiled code.
 pub(super) struct GroupEnds {
     /// By group: the instruction that it reached, and the reason why the code ended there.
     ends: [(u32, Exit); MOST_GROUPS],
+    /// Groups of which only some lanes have reached that instruction, with these lanes of the warp.
+    some: Vec<(usize, Mask)>,
+    /// Lanes that wait elsewhere: their group, the number of the place in [`Compiled::waits`], and the lanes.
+    waiting: Vec<(usize, usize, Mask)>,
     /// Instructions run by the group that ran most of them.
     steps: u64,
     /// Instructions run by the group that ran fewest of them.
@@ -65,6 +71,8 @@ impl Default for GroupEnds {
     fn default() -> Self {
         GroupEnds {
             ends: [(0, Exit::Leave); MOST_GROUPS],
+            some: Vec::new(),
+            waiting: Vec::new(),
             steps: 0,
             fewest: u64::MAX,
             rounds: 0,
@@ -104,7 +112,7 @@ impl GroupEnds {
     }
 
     /// Records the end of the running group.
-    pub(super) fn add(&mut self, m: &mut Machine<'_>, context: &CompiledContext, compiled: &Compiled, result: u64) {
+    pub(super) fn add(&mut self, m: &mut Machine<'_>, context: &mut CompiledContext, compiled: &Compiled, result: u64) {
         let group = context.group as usize;
         self.steps = self.steps.max(context.steps);
         self.fewest = self.fewest.min(context.steps);
@@ -118,13 +126,24 @@ impl GroupEnds {
                 frame: 0,
                 depth: 0,
                 pc: context.fault_at,
-                mask: context.mask,
+                mask: context.running(compiled.lanes),
             };
             self.faults.push(HeldFault {
                 split,
                 insts: (first, end),
                 fault: m.fault.take(),
             });
+        }
+        if context.active != u32::MAX {
+            self.some.push((group, context.running(compiled.lanes)));
+            context.active = u32::MAX;
+            for (number, place) in context.waiting.iter_mut().enumerate().take(compiled.waits.len()) {
+                let lanes = std::mem::take(place);
+                if lanes != 0 {
+                    self.waiting
+                        .push((group, number, lanes << (group as u32 * compiled.lanes)));
+                }
+            }
         }
     }
 }
@@ -176,13 +195,14 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     };
     // The compiled code counts these instructions.
     let before = m.steps;
+    let lanes = context.running(running.lanes);
     // Groups that run an instruction together use the caches of the warp.
-    let together = context.mask == FULL && m.group_caches.len() > 1;
+    let together = lanes == FULL && m.group_caches.len() > 1;
     if !together {
         std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
     }
     // SAFETY: the registers belong to a frame of this code, which was decoded for this CPU.
-    let (at, event) = unsafe { run(m, running.code, frame.file.regs(), first, context.mask, end) };
+    let (at, event) = unsafe { run(m, running.code, frame.file.regs(), first, lanes, end) };
     if !together {
         std::mem::swap(&mut m.caches, &mut m.group_caches[group]);
         m.called_steps += u64::from(end - first);
@@ -190,7 +210,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     m.steps = before;
     match event {
         Event::Stop => {}
-        Event::Act if context.mask == FULL => return MISSING,
+        Event::Act if lanes == FULL => return MISSING,
         _ => {
             context.fault_at = at;
             context.faulty = [first, end];
@@ -235,6 +255,9 @@ pub(super) fn context(
     (context.share, context.quantum) = (share, share);
     (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
     context.group_quanta = [share; MOST_GROUPS];
+    if context.active != u32::MAX {
+        (context.active, context.waiting) = (u32::MAX, [0; MOST_WAITS]);
+    }
     for (number, found) in compiled.loops.iter().enumerate() {
         for counts in context.rounds.iter_mut().take(groups) {
             counts[number].write(found.count(0, share));
@@ -286,6 +309,8 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
         group_local: 0,
         scheduler: std::ptr::null_mut(),
         faulty: [0; 2],
+        active: u32::MAX,
+        waiting: [0; MOST_WAITS],
         rounds: [[MaybeUninit::uninit(); MOST_LOOPS]; MOST_GROUPS],
     })
 }
@@ -309,6 +334,7 @@ pub(super) fn call(
         frames,
         block,
         warps,
+        lanes: compiled.lanes,
     };
     context.scheduler = (&raw mut running).cast::<c_void>();
     context.entry = from;
@@ -478,6 +504,8 @@ impl Warp {
         let group_mask = Mask::MAX >> (LANES - lanes);
         let GroupEnds {
             ends,
+            some,
+            waiting,
             steps,
             fewest,
             rounds,
@@ -506,18 +534,31 @@ impl Warp {
             0
         };
         let ends = &ends[..LANES / lanes];
-        let mask_of = |group: usize| group_mask << (group * lanes);
-        if faults.is_empty() && is_even(&compiled.loops, ends, &counts) {
+        let mask_of = |group: usize| {
+            let found = some.iter().find(|(other, _)| *other == group);
+            found.map_or(group_mask << (group * lanes), |(_, lanes)| *lanes)
+        };
+        let waiting: Vec<_> = waiting
+            .into_iter()
+            .filter_map(|(group, number, lanes)| Some((group, compiled.waits.get(number)?, lanes)))
+            .collect();
+        let places = ends.iter().enumerate().filter(|(group, _)| mask_of(*group) != 0);
+        let places = places.map(|(group, (at, _))| (group, *at));
+        let waits = waiting.iter().map(|(group, wait, _)| (*group, wait.at));
+        if faults.is_empty() && is_even(&compiled.loops, places.chain(waits), &counts) {
             self.order = None;
         } else {
             let order = self.order.get_or_insert_with(|| Box::new(Order::new(compiled)));
             for (group, (at, _)) in ends.iter().enumerate() {
                 order.place(mask_of(group), *at, &counts[group]);
             }
+            for (group, wait, lanes) in &waiting {
+                order.place(*lanes, wait.at, &counts[*group]);
+            }
             faults.into_iter().for_each(|fault| order.hold(fault));
         }
         let first = ends[0];
-        if ends.iter().all(|end| *end == first) {
+        if some.is_empty() && ends.iter().all(|end| *end == first) {
             match first {
                 (_, Exit::End) => return Compilation::End,
                 (at, Exit::Barrier) if self.arrives_at_plain(m, code, at) => {
@@ -535,7 +576,7 @@ impl Warp {
             }
         }
         for (group, (at, exit)) in ends.iter().enumerate() {
-            if *exit == Exit::Fault {
+            if *exit == Exit::Fault || mask_of(group) == 0 {
                 continue;
             }
             if *exit == Exit::Barrier {
@@ -546,6 +587,21 @@ impl Warp {
                 depth: 0,
                 pc: *at,
                 mask: mask_of(group),
+            });
+        }
+        for (group, CompiledWait { at, scalars }, lanes) in waiting {
+            if let Some(frame) = self.frames[0].as_mut() {
+                for (slot, width, step) in scalars {
+                    frame
+                        .file
+                        .spread_group(*slot, *width, *step, compiled.lanes, group as u32);
+                }
+            }
+            self.push(Split {
+                frame: 0,
+                depth: 0,
+                pc: *at,
+                mask: lanes,
             });
         }
         Compilation::Ready(rounds + jumps)
@@ -597,11 +653,15 @@ fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<
     Ok(rounds_of(m.steps - before))
 }
 
-/// Returns true if no two groups have ended in different rounds of a loop.
-fn is_even(loops: &[CompiledLoop], ends: &[(u32, Exit)], rounds: &[[i64; MOST_LOOPS]]) -> bool {
+/// Returns true if no two groups have ended in different rounds of a loop. `ends` are groups with instructions.
+fn is_even(
+    loops: &[CompiledLoop],
+    ends: impl Iterator<Item = (usize, u32)> + Clone,
+    rounds: &[[i64; MOST_LOOPS]],
+) -> bool {
     loops.iter().enumerate().all(|(number, found)| {
-        let inside = ends.iter().zip(rounds).filter(|((at, _), _)| found.range.contains(at));
-        let mut rounds = inside.map(|(_, rounds)| rounds[number]);
+        let inside = ends.clone().filter(|(_, at)| found.range.contains(at));
+        let mut rounds = inside.map(|(group, _)| rounds[group][number]);
         let first = rounds.next();
         rounds.all(|other| Some(other) == first)
     })

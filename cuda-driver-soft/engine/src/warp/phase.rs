@@ -141,7 +141,7 @@ pub(crate) fn run(
             _ => GroupEnds::same(context.expected, steps),
         };
         ends.add_counts(&context, compiled);
-        ends.add(m, &context, compiled, result);
+        ends.add(m, &mut context, compiled, result);
         let next = context.group as usize + 1;
         run_each(
             &mut context,

@@ -1,0 +1,465 @@
+//! Code for some lanes of a group. Lanes that part wait at the beginning of blocks. The code always runs the first block,
+//! in order, at which lanes wait, so that lanes meet again where the sides of a branch do. When all lanes are at one
+//! block, the code for whole groups continues.
+//!
+//! Between blocks, all values are in the rows of the frame. An instruction keeps the values of lanes that do not run if
+//! such lanes may need them.
+
+use super::assembler::{Alu, Gpr, Label, Mem, Shift, Source, When, Width, Word, Ymm};
+use super::emitter::Emitter;
+use super::registers::{Kind, SOURCES, State, TEMP, field};
+use super::stubs::Stub;
+use super::value::Value;
+use crate::code::compiled::{CompiledContext, CompiledWait, Exit};
+use crate::plan::class::Class;
+use crate::plan::defined;
+use crate::plan::shape::Shape;
+use crate::plan::steps::Step;
+use iced_x86::Code;
+use ptx::ir::{Inst, Op, Reg};
+use std::mem::offset_of;
+
+/// The place of the lanes that run.
+pub(super) const ACTIVE: Word = Word::Mem(Mem {
+    base: super::registers::CONTEXT,
+    index: None,
+    offset: offset_of!(CompiledContext, active) as i32,
+});
+
+/// Returns the place of the lanes that wait at the block with a number.
+fn waiting(number: usize) -> Mem {
+    field(offset_of!(CompiledContext, waiting) + 4 * number)
+}
+
+impl Emitter<'_> {
+    /// Returns true if lanes part at the end of a block.
+    pub(super) fn parts_behind(&self, block: usize) -> bool {
+        self.masks.parts[block]
+    }
+
+    /// Returns the places at which lanes wait.
+    pub(super) fn waits(&self) -> Vec<CompiledWait> {
+        let wait = |block: usize| {
+            let steps = self.input.plan.layout.steps_of(block);
+            let at = if steps.is_empty() {
+                self.input.map.end
+            } else {
+                self.insts(steps.start).0
+            };
+            let scalars = self.scalars_of(&self.live_at(block, steps.start));
+            CompiledWait { at, scalars }
+        };
+        self.masks.blocks.iter().map(|(block, _)| wait(*block)).collect()
+    }
+
+    /// Returns the code that leaves while no lanes run.
+    fn over(&mut self) -> Label {
+        let asm = &mut self.asm;
+        *self.masks.over.get_or_insert_with(|| asm.label())
+    }
+
+    /// Adds code for a branch at which the lanes of a whole group part, and returns its label. The predicate is in `mask`.
+    pub(super) fn part_stub(&mut self, from: usize, mask: Gpr, to: [usize; 2]) -> Label {
+        let label = self.asm.label();
+        let state = self.state.clone();
+        self.push_stub(Stub::Part {
+            label,
+            state,
+            mask,
+            from,
+            to,
+        });
+        label
+    }
+
+    /// Lets the lanes in a register, and the others, wait at two blocks, and continues with the first.
+    pub(super) fn part_lanes(&mut self, state: &State, mask: Gpr, from: usize, to: [usize; 2]) {
+        let full = Word::Imm(self.full());
+        if mask != Gpr::AX {
+            self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(mask));
+        }
+        self.flush(state);
+        self.asm.alu(Alu::Mov, Width::Bits32, Gpr::CX, Word::Gpr(Gpr::AX));
+        self.asm.alu(Alu::Xor, Width::Bits32, Gpr::CX, full);
+        self.park(to, [Gpr::AX, Gpr::CX]);
+        self.go_masked(from, &to);
+        let numbers = to.iter().filter_map(|block| self.masks.numbers[*block]);
+        if let Some(first) = numbers.map(|(number, _)| number).min() {
+            let label = self.masks.blocks[first].1;
+            self.asm.jump(label);
+        }
+    }
+
+    /// Adds lanes to those that wait at blocks. Uses `DX`.
+    fn park<const N: usize>(&mut self, to: [usize; N], lanes: [Gpr; N]) {
+        for (block, lanes) in to.into_iter().zip(lanes) {
+            let Some((number, _)) = self.masks.numbers[block] else {
+                continue;
+            };
+            let at = waiting(number);
+            self.asm.alu(Alu::Mov, Width::Bits32, Gpr::DX, Word::Mem(at));
+            self.asm.alu(Alu::Or, Width::Bits32, Gpr::DX, Word::Gpr(lanes));
+            self.asm.store(4, at, Gpr::DX);
+        }
+    }
+
+    /// Counts the rounds that begin with edges, and jumps back if lanes wait there.
+    fn go_masked(&mut self, from: usize, to: &[usize]) {
+        for to in to.iter().copied() {
+            if !self.input.plan.flow.is_backward(from, to) {
+                self.count_round(from, to);
+                continue;
+            }
+            let Some((number, _)) = self.masks.numbers[to] else {
+                continue;
+            };
+            let none = self.asm.label();
+            self.asm.constant(Gpr::AX, 0);
+            self.asm
+                .alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Mem(waiting(number)));
+            self.asm.jump_when(When::Equal, none);
+            self.count_round(from, to);
+            self.asm.subtract_from(field(offset_of!(CompiledContext, quantum)), 1);
+            let over = self.over();
+            self.asm.jump_when(When::LessOrEqual, over);
+            let label = self.masks.blocks[number].1;
+            self.asm.jump(label);
+            self.asm.bind(none);
+        }
+    }
+
+    /// Writes the code for some lanes.
+    pub(super) fn masked_blocks(&mut self) {
+        for number in 0..self.masks.blocks.len() {
+            self.masked_block(number);
+        }
+        if !self.masks.blocks.is_empty() {
+            let over = self.over();
+            self.asm.jump(over);
+        }
+        self.masked = false;
+    }
+
+    /// Writes the code that leaves while no lanes run.
+    pub(super) fn finish_masks(&mut self) {
+        if let Some(over) = self.masks.over {
+            self.asm.bind(over);
+            self.way_out(over);
+            self.asm.constant(Gpr::AX, 0);
+            self.asm.store(4, field(offset_of!(CompiledContext, active)), Gpr::AX);
+            self.asm.constant(Gpr::AX, (Exit::Parted as u64) << 32);
+            self.asm.jump(self.epilogue);
+        }
+    }
+
+    /// Writes the code that runs a block if lanes wait there, and then goes on to the next one.
+    fn masked_block(&mut self, number: usize) {
+        let (block, label) = self.masks.blocks[number];
+        let runs = matches!(self.masks.numbers[block], Some((_, true)));
+        let narrow = Width::Bits32;
+        let active = field(offset_of!(CompiledContext, active));
+        let next = self.asm.label();
+        let over = self.over();
+        let some = if runs { self.asm.label() } else { over };
+        self.masked = true;
+        self.asm.bind(label);
+        self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(waiting(number)));
+        self.asm.alu(Alu::Test, narrow, Gpr::AX, Word::Gpr(Gpr::AX));
+        self.asm.jump_when(When::Equal, next);
+        self.asm.alu(Alu::Cmp, narrow, Gpr::AX, Word::Imm(self.full()));
+        self.asm.jump_when(When::NotEqual, some);
+        self.asm.constant(Gpr::CX, 0);
+        self.asm.store(4, waiting(number), Gpr::CX);
+        self.asm.constant(Gpr::CX, u64::from(u32::MAX));
+        self.asm.store(4, active, Gpr::CX);
+        self.enter_block(block);
+        if runs {
+            self.asm.bind(some);
+            self.asm.constant(Gpr::CX, 0);
+            self.asm.store(4, waiting(number), Gpr::CX);
+            self.asm.store(4, active, Gpr::AX);
+            self.run_masked(block);
+        }
+        self.asm.bind(next);
+    }
+
+    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones.
+    fn run_masked(&mut self, block: usize) {
+        let layout = &self.input.plan.layout;
+        let steps = layout.steps_of(block);
+        self.begin_steps(block, steps.clone());
+        self.state = State::default();
+        let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
+        self.asm.add_to(field(offset_of!(CompiledContext, steps)), count as i32);
+        let mut rest = count;
+        for step in steps.clone() {
+            let live = self.begin_step(step);
+            match &layout.steps[step] {
+                Step::Plain(inst) => self.instruction(step, inst, &live, rest),
+                Step::Branch { to, guard, .. } => {
+                    let to = layout.block_of[*to];
+                    let state = std::mem::take(&mut self.state);
+                    match guard {
+                        None => {
+                            self.flush(&state);
+                            self.park_active(block, to);
+                        }
+                        Some((predicate, negated)) => {
+                            self.state = state;
+                            self.copy_mask(*predicate, Gpr::AX);
+                            let state = std::mem::take(&mut self.state);
+                            if *negated {
+                                let full = Word::Imm(self.full());
+                                self.asm.alu(Alu::Xor, Width::Bits32, Gpr::AX, full);
+                            }
+                            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, ACTIVE);
+                            self.flush(&state);
+                            self.asm.alu(Alu::Mov, Width::Bits32, Gpr::CX, ACTIVE);
+                            self.asm.alu(Alu::Xor, Width::Bits32, Gpr::CX, Word::Gpr(Gpr::AX));
+                            let Some(other) = layout.block_of.get(steps.end).copied() else {
+                                return;
+                            };
+                            self.park([to, other], [Gpr::AX, Gpr::CX]);
+                            self.go_masked(block, &[to, other]);
+                        }
+                    }
+                    return;
+                }
+            }
+            rest -= self.counted(step);
+            self.end_step(step);
+        }
+        let state = std::mem::take(&mut self.state);
+        self.flush(&state);
+        if let Some(next) = layout.block_of.get(steps.end).copied() {
+            self.park_active(block, next);
+        }
+    }
+
+    /// Lets the active lanes wait at another block.
+    fn park_active(&mut self, from: usize, to: usize) {
+        self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, ACTIVE);
+        self.park([to], [Gpr::AX]);
+        self.go_masked(from, &[to]);
+    }
+
+    /// Loads all bits of each active lane of a part into the first register for sources.
+    fn load_active(&mut self, width: Width, part: usize) {
+        let bits = self.constant_vector(std::array::from_fn(|i| match width {
+            Width::Bits32 => 1 << (8 * part + i),
+            Width::Bits64 if i % 2 == 0 => 1 << (4 * part + i / 2),
+            Width::Bits64 => 0,
+        }));
+        let equal = match width {
+            Width::Bits32 => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
+            Width::Bits64 => Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256,
+        };
+        let (asm, lanes) = (&mut self.asm, SOURCES[0]);
+        let active = field(offset_of!(CompiledContext, active));
+        asm.broadcast(Width::Bits32, lanes, active);
+        asm.vector(Code::VEX_Vpand_ymm_ymm_ymmm256, lanes, lanes, Source::Mem(bits));
+        asm.vector(equal, lanes, lanes, Source::Mem(bits));
+    }
+
+    /// Stores a part of a vector for the lanes that run. Uses the first register for sources.
+    pub(super) fn store_active(&mut self, width: Width, part: usize, to: Mem, from: Ymm) {
+        if self.masked {
+            self.load_active(width, part);
+            self.asm.store_masked(width, to, SOURCES[0], from);
+        } else {
+            self.asm.store_vector(to, from);
+        }
+    }
+
+    /// Adds a jump over the store of a lane that does not run, and returns its target.
+    pub(super) fn skip_inactive(&mut self, lane: u32) -> Option<Label> {
+        if !self.masked {
+            return None;
+        }
+        let label = self.asm.label();
+        self.asm.test_bit(field(offset_of!(CompiledContext, active)), lane);
+        self.asm.jump_when(When::AboveOrEqual, label);
+        Some(label)
+    }
+
+    /// Binds the target of a jump over a store.
+    pub(super) fn end_skip(&mut self, label: Option<Label>) {
+        if let Some(label) = label {
+            self.asm.bind(label);
+        }
+    }
+
+    /// Returns the place of addresses in which the lanes that do not run have the address of one that runs. Uses `CX`.
+    pub(super) fn active_addresses(&mut self, width: Width, from: Mem) -> Mem {
+        if !self.masked {
+            return from;
+        }
+        let to = field(offset_of!(CompiledContext, addresses));
+        self.first_active(Gpr::CX);
+        let shift = width.bytes().trailing_zeros();
+        self.asm.shift(Shift::Left, Width::Bits64, Gpr::CX, shift);
+        let first = Mem {
+            index: Some(Gpr::CX),
+            ..from
+        };
+        self.asm.broadcast(width, TEMP, first);
+        for part in 0..self.parts(width) {
+            self.load_active(width, part);
+            let addresses = Source::Mem(from.plus(32 * part as i32));
+            self.asm.blend_by(width, SOURCES[0], TEMP, addresses, SOURCES[0]);
+            self.asm.store_vector(to.plus(32 * part as i32), SOURCES[0]);
+        }
+        to
+    }
+
+    /// Sets a register to the number of the first active lane of the group.
+    fn first_active(&mut self, to: Gpr) {
+        let active = field(offset_of!(CompiledContext, active));
+        self.asm.first_bit(to, active);
+    }
+
+    /// Changes `AX` from the lowest address of a range of lanes to the address of the first active one. `lowest` is the
+    /// distance of the lowest address from that of the first lane.
+    pub(super) fn move_to_active(&mut self, step: i32, lowest: i32) {
+        self.first_active(Gpr::CX);
+        self.asm.multiply(Width::Bits64, Gpr::CX, Word::Gpr(Gpr::CX), step);
+        self.asm.alu(Alu::Add, Width::Bits64, Gpr::AX, Word::Gpr(Gpr::CX));
+        self.asm.alu(Alu::Sub, Width::Bits64, Gpr::AX, Word::Imm(lowest));
+    }
+
+    /// Stores an element of the last active lane. `row` has the values of all lanes if they are not a scalar. Uses `CX` and
+    /// `DX`.
+    pub(super) fn store_last_active(&mut self, element: u32, at: Mem, value: Value, row: Option<Mem>) {
+        let (width, wide) = (value.width, Width::Bits64);
+        self.asm.last_bit(Gpr::DX, field(offset_of!(CompiledContext, active)));
+        match (row, value.shape) {
+            (Some(row), _) => {
+                self.asm
+                    .shift(Shift::Left, wide, Gpr::DX, width.bytes().trailing_zeros());
+                let last = Mem {
+                    index: Some(Gpr::DX),
+                    ..row
+                };
+                self.asm.alu(Alu::Mov, width, Gpr::CX, Word::Mem(last));
+            }
+            (None, Shape::Affine(step)) => {
+                self.asm.constant(Gpr::CX, step.cast_unsigned());
+                self.asm.alu(Alu::Imul, wide, Gpr::DX, Word::Gpr(Gpr::CX));
+                self.copy_first_lane(value, Gpr::CX);
+                self.asm.alu(Alu::Add, width, Gpr::CX, Word::Gpr(Gpr::DX));
+            }
+            (None, _) => self.copy_first_lane(value, Gpr::CX),
+        }
+        self.asm.store(element, at, Gpr::CX);
+    }
+
+    /// Returns true if machine code can run an instruction for the lanes that are compiled for.
+    pub(super) fn can_be_masked(&self, inst: &Inst) -> bool {
+        if !self.masked {
+            return true;
+        }
+        let kept = |reg: &Reg| self.input.shapes.is_kept(*reg);
+        let several = inst.dsts.len() > 1 && inst.dsts.iter().flatten().any(kept);
+        let class = matches!(Class::of_inst(inst), Class::Computed | Class::Load | Class::Store);
+        (class || matches!(inst.op, Op::Atom { .. } | Op::Red { .. }))
+            && (!several || matches!(inst.op, Op::Setp { .. }))
+    }
+
+    /// Returns the registers that an instruction writes in machine registers and that other lanes need.
+    fn kept_results(&self, inst: &Inst) -> Vec<Reg> {
+        let mut found = Vec::new();
+        if self.masked {
+            defined::writes_of(inst, |reg| found.push(reg));
+        }
+        found.retain(|reg| self.input.shapes.is_kept(*reg) && self.kind(*reg) != Kind::Row && !self.is_alias(*reg));
+        found
+    }
+
+    /// Prepares an instruction in code for some lanes: the rows of its results get the values of the other lanes.
+    pub(super) fn before_masked(&mut self, inst: &Inst) {
+        for reg in self.kept_results(inst) {
+            self.write_row(reg);
+        }
+    }
+
+    /// Completes the results of an instruction with the values of the lanes that do not run.
+    pub(super) fn after_masked(&mut self, inst: &Inst) {
+        for reg in self.kept_results(inst) {
+            let Some(cached) = self.state.get(reg).copied() else {
+                continue;
+            };
+            let home = self.home(reg);
+            match (self.kind(reg), cached.gpr) {
+                (Kind::Vector(width), _) => {
+                    for (part, ymm) in cached.parts().iter().enumerate() {
+                        self.load_active(width, part);
+                        self.asm.load(TEMP, Source::Mem(home.plus(32 * part as i32)));
+                        self.asm.blend(*ymm, TEMP, Source::Ymm(*ymm), SOURCES[0]);
+                    }
+                }
+                (Kind::Half, _) => {
+                    for (part, ymm) in cached.parts().iter().enumerate() {
+                        self.load_half_part(reg, part, TEMP);
+                        self.load_active(Width::Bits32, part);
+                        self.asm.blend(*ymm, TEMP, Source::Ymm(*ymm), SOURCES[0]);
+                    }
+                }
+                (Kind::Mask, Some(gpr)) => {
+                    self.asm.load_narrow(self.lanes / 8, false, Gpr::AX, home);
+                    self.asm.alu(Alu::Xor, Width::Bits32, gpr, Word::Gpr(Gpr::AX));
+                    self.asm.alu(Alu::And, Width::Bits32, gpr, ACTIVE);
+                    self.asm.alu(Alu::Xor, Width::Bits32, gpr, Word::Gpr(Gpr::AX));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the scalars that an instruction writes, in code for some lanes.
+    pub(super) fn scalar_results(&self, inst: &Inst) -> Vec<Reg> {
+        let mut found = Vec::new();
+        if self.masked {
+            defined::writes_of(inst, |reg| found.push(reg));
+        }
+        found.retain(|reg| match self.kind(*reg) {
+            _ if self.is_alias(*reg) => false,
+            Kind::Scalar(..) => true,
+            Kind::Mask => self.shape(*reg) == Shape::Uniform,
+            Kind::Vector(_) | Kind::Half | Kind::Row => false,
+        });
+        found
+    }
+
+    /// Computes the first lanes of scalars whose rows the interpreter has written for the active lanes. Uses `AX`, `CX` and
+    /// `DX`.
+    pub(super) fn restore_scalars(&mut self, scalars: &[Reg]) {
+        for reg in scalars {
+            let home = self.home(*reg);
+            let Kind::Scalar(width, step) = self.kind(*reg) else {
+                let (narrow, full) = (Width::Bits32, self.full());
+                self.asm.load_narrow(self.lanes / 8, false, Gpr::AX, home);
+                self.asm.alu(Alu::And, narrow, Gpr::AX, ACTIVE);
+                self.asm.alu(Alu::Cmp, narrow, Gpr::AX, Word::Imm(0));
+                self.asm.all_when(When::NotEqual, Gpr::AX);
+                self.asm.alu(Alu::And, narrow, Gpr::AX, Word::Imm(full));
+                self.asm.store(self.lanes / 8, home, Gpr::AX);
+                continue;
+            };
+            self.first_active(Gpr::CX);
+            self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
+            let shift = width.bytes().trailing_zeros();
+            self.asm.shift(Shift::Left, Width::Bits64, Gpr::CX, shift);
+            let row = Mem {
+                index: Some(Gpr::CX),
+                ..home
+            };
+            self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(row));
+            if step != 0 {
+                self.asm.constant(Gpr::CX, step.cast_unsigned());
+                self.asm.alu(Alu::Imul, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
+                self.asm.alu(Alu::Sub, width, Gpr::AX, Word::Gpr(Gpr::DX));
+            }
+            self.asm.store(width.bytes(), home, Gpr::AX);
+        }
+    }
+}

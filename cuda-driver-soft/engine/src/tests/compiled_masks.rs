@@ -1,0 +1,209 @@
+//! Branches at which lanes of a group part in compiled code, against the interpreter.
+
+use super::compiled::{counts, same, same_in};
+use crate::{Counts, Engine, Isa};
+
+/// Loads two numbers of the thread into `%r10` and `%r11`, and its lane into `%r12`.
+const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
+/// Stores `%r20` and `%r21`.
+const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
+
+/// Runs a body, none of which leaves compiled code if `inside` is true.
+fn check(body: &str, inside: bool) {
+    let body = format!("{LOAD} {body} {STORE}");
+    same(&body);
+    if inside && Isa::available().any(|isa| isa == Isa::Wide) {
+        let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
+        // The last warp parts at the end of the numbers. The end of each warp is not a part of it.
+        assert!(compiled >= all - warps, "{compiled} of {all}: {body}");
+    }
+}
+
+#[test]
+fn sides_of_branches() {
+    for condition in [
+        "setp.lt.u32 %p1, %r12, 5;",
+        "setp.gt.s32 %p1, %r10, 0;",
+        "and.b32 %r13, %r10, 1; setp.eq.u32 %p1, %r13, 0;",
+        "setp.eq.u32 %p1, %r12, 31;",
+        "setp.lt.u32 %p1, %r3, 2;",
+    ] {
+        // One side, and both.
+        check(
+            &format!("{condition} @%p1 bra join; add.u32 %r20, %r10, 3; mul.lo.u32 %r21, %r12, %r10; join:"),
+            true,
+        );
+        check(
+            &format!(
+                "{condition} @!%p1 bra other; add.u32 %r20, %r10, 3; mov.u32 %r21, 77; bra join;
+                other: xor.b32 %r20, %r11, 9; add.u32 %r21, %r12, 5; join:"
+            ),
+            true,
+        );
+        // Branches inside, and registers that the sides read and write.
+        check(
+            &format!(
+                "mov.u32 %r20, 5; {condition} @%p1 bra join; add.u32 %r20, %r20, %r10; setp.gt.u32 %p2, %r12, 9; @%p2 bra inner;
+                add.u32 %r20, %r20, 100; setp.eq.u32 %p3, %r12, 3; @%p3 bra join; add.u32 %r21, %r20, 1;
+                inner: add.u32 %r21, %r21, %r12; join: add.u32 %r21, %r21, %r20;"
+            ),
+            true,
+        );
+        // Registers of each kind.
+        check(
+            &format!(
+                "mov.u16 %h1, 7; mov.u64 %rd10, 9; mov.f64 %fd1, 0d3ff0000000000000; setp.eq.u32 %p4, %r12, 2; cvt.u16.u32 %h2, %r11;
+                {condition} @%p1 bra join; add.u16 %h1, %h1, %h2; mul.wide.u32 %rd10, %r10, %r11; add.f64 %fd1, %fd1, %fd1;
+                setp.lt.s32 %p4, %r10, %r11; sub.u16 %h2, %h1, 3; mov.u32 %r21, %r2;
+                join: cvt.u32.u16 %r20, %h1; cvt.u32.u64 %r13, %rd10; xor.b32 %r20, %r20, %r13; shr.u64 %rd10, %rd10, 32;
+                cvt.u32.u64 %r13, %rd10; xor.b32 %r20, %r20, %r13; mov.b64 {{%r14, %r15}}, %fd1; xor.b32 %r21, %r21, %r15;
+                selp.u32 %r13, 64, 0, %p4; add.u32 %r21, %r21, %r13; cvt.u32.u16 %r13, %h2; add.u32 %r21, %r21, %r13;"
+            ),
+            true,
+        );
+    }
+}
+
+#[test]
+fn loops_that_lanes_leave_one_by_one() {
+    for body in [
+        "and.b32 %r13, %r10, 7; round: add.u32 %r20, %r20, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+        // A counter that all lanes of the loop have in common.
+        "and.b32 %r13, %r10, 7; mov.u32 %r14, 0; round: mad.lo.u32 %r20, %r14, %r11, %r20; add.u32 %r14, %r14, 1;
+        setp.lt.u32 %p1, %r14, %r13; @%p1 bra round;",
+        // A branch inside, and an end in the middle.
+        "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; and.b32 %r14, %r21, %r11; setp.eq.u32 %p1, %r14, 0; @%p1 bra next;
+        mad.lo.u32 %r20, %r20, 3, %r21; setp.gt.u32 %p2, %r20, 5000; @%p2 bra end;
+        next: setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; end:",
+        // Loops inside of loops and branches.
+        "and.b32 %r13, %r10, 3; and.b32 %r14, %r11, 3; setp.lt.u32 %p1, %r12, 20; @!%p1 bra join;
+        outer: mov.u32 %r15, 0; inner: add.u32 %r20, %r20, %r15; add.u32 %r15, %r15, 1; setp.lt.u32 %p1, %r15, %r14; @%p1 bra inner;
+        add.u32 %r21, %r21, 1; setp.le.u32 %p1, %r21, %r13; @%p1 bra outer; join:",
+    ] {
+        check(body, true);
+    }
+    // Lanes begin rounds early, from several places.
+    check(
+        "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.ge.u32 %p1, %r21, %r13; @%p1 bra end; and.b32 %r14, %r21, %r11;
+        setp.eq.u32 %p1, %r14, 0; @%p1 bra round; add.u32 %r20, %r20, %r21; bra round; end:",
+        false,
+    );
+}
+
+#[test]
+fn accesses_of_some_lanes() {
+    let place = "mov.u32 %r13, part; shl.b32 %r14, %r8, 4; add.u32 %r13, %r13, %r14; mov.u32 %r15, 0x01020304;
+        st.shared.v4.u32 [%r13], {%r15, %r15, %r15, %r15}; bar.sync 0;";
+    for condition in [
+        "setp.lt.u32 %p1, %r12, 5;",
+        "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+    ] {
+        for store in [
+            "st.shared.u8 [%r13], %r10;",
+            "st.shared.u16 [%r13 + 2], %r10;",
+            "st.shared.u32 [%r13 + 4], %r10;",
+            "st.shared.v2.u32 [%r13 + 8], {%r10, %r11};",
+            "st.shared.v4.u32 [%r13], {%r10, %r11, %r12, %r15};",
+            "mov.b64 %rd9, {%r11, %r10}; st.shared.u64 [%r13], %rd9;",
+            // Addresses that differ by other numbers, or follow each other.
+            "xor.b32 %r17, %r13, 16; st.shared.u32 [%r17 + 12], %r11;",
+            "shr.u32 %r17, %r14, 2; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; st.shared.u32 [%r17], %r11;",
+            "shr.u32 %r17, %r14, 1; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; mov.b64 %rd9, {%r11, %r10}; st.shared.u64 [%r17], %rd9;",
+            "shr.u32 %r17, %r14, 4; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; st.shared.u8 [%r17], %r11;",
+            // An address that all lanes have.
+            "mov.u32 %r17, part; st.shared.u32 [%r17 + 4], %r2; ld.shared.u32 %r21, [%r17 + 4];",
+            // A call of the interpreter.
+            "atom.shared.add.u32 %r21, [%r13], %r10;",
+        ] {
+            check(
+                &format!(
+                    "{place} {condition} @%p1 bra join; {store} join: bar.sync 0; ld.shared.v4.u32 {{%r14, %r15, %r16, %r17}}, [%r13];
+                    mad.lo.u32 %r20, %r14, 3, %r15; mad.lo.u32 %r20, %r20, 5, %r16; mad.lo.u32 %r20, %r20, 7, %r17;"
+                ),
+                false,
+            );
+        }
+        // Lanes that do not run have addresses that are invalid.
+        for load in [
+            "selp.b64 %rd10, 0, %rd6, %p1; @%p1 bra join; ld.global.u32 %r20, [%rd10]; st.global.u32 [%rd10 + 8], %r20; ld.global.u32 %r21, [%rd10 + 8]; join:",
+            "sub.u64 %rd10, %rd6, 16; @%p1 bra join; ld.global.u32 %r20, [%rd10 + 16]; add.u64 %rd10, %rd10, %rd5; join:",
+        ] {
+            check(&format!("{condition} {load}"), false);
+        }
+    }
+}
+
+#[test]
+fn faults_of_some_lanes() {
+    for lane in [0, 3, 17, 31] {
+        for body in [
+            "setp.lt.u32 %p1, %r12, 9; @%p1 bra join; ld.global.u32 %r20, [%rd10]; join:",
+            "setp.lt.u32 %p1, %r12, 9; @!%p1 bra join; st.global.u32 [%rd10], %r20; join: ld.global.u32 %r21, [%rd10];",
+            "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; ld.global.u32 %r14, [%rd10]; add.u32 %r20, %r20, %r14;
+            setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+        ] {
+            let body = format!(
+                "{LOAD} setp.eq.u32 %p2, %r6, {lane}; selp.b64 %rd10, 64, %rd6, %p2; {body} {STORE}"
+            );
+            same_in(&[(64, 1), (32, 2)], &body);
+        }
+    }
+}
+
+#[test]
+fn lanes_that_wait_for_waiting_lanes() {
+    let place =
+        "mov.u32 %r13, part; shr.u32 %r14, %r8, 5; shl.b32 %r14, %r14, 2; add.u32 %r13, %r13, %r14; mov.u32 %r14, 0;
+        st.shared.u32 [%r13], %r14; bar.sync 0; setp.eq.u32 %p1, %r12, 0; setp.ne.or.u32 %p1, %r3, 0, %p1;";
+    // Only lanes of the first block wait.
+    for body in [
+        // The loop comes first, so that the other lanes run only when it takes a break.
+        "@%p1 bra set; round: add.u32 %r21, %r21, 1; ld.shared.u32 %r14, [%r13]; setp.eq.u32 %p2, %r14, 0; @%p2 bra round; bra join;
+        set: mov.u32 %r15, 1; st.shared.u32 [%r13], %r15; join: mov.u32 %r21, 0; add.u32 %r20, %r10, %r11;",
+        "@!%p1 bra round; mov.u32 %r15, 1; st.shared.u32 [%r13], %r15; bra join;
+        round: ld.shared.u32 %r14, [%r13]; setp.eq.u32 %p2, %r14, 0; @%p2 bra round; join: add.u32 %r20, %r10, %r11;",
+        // The other lanes have left the loop.
+        "round: ld.shared.u32 %r14, [%r13]; setp.ne.u32 %p3, %r14, 0; or.pred %p2, %p1, %p3; @!%p2 bra round;
+        st.shared.u32 [%r13], %r2;",
+    ] {
+        same_in(&[(64, 1)], &format!("{LOAD} {place} {body} {STORE}"));
+    }
+}
+
+#[test]
+fn stores_and_reductions_of_some_lanes_at_one_place() {
+    let place = "mov.u32 %r13, part; mov.u32 %r14, 9; shl.b32 %r15, %r8, 2; add.u32 %r15, %r13, %r15; st.shared.u32 [%r15], %r14;
+        st.shared.u32 [%r15 + 4096], %r14; bar.sync 0; shr.u32 %r15, %r8, 5; shl.b32 %r15, %r15, 5; add.u32 %r15, %r15, %r13;";
+    for condition in [
+        "setp.eq.u32 %p1, %r12, 0;",
+        "setp.eq.u32 %p1, %r12, 7;",
+        "setp.lt.u32 %p1, %r12, 5;",
+        "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+    ] {
+        for store in [
+            "st.shared.u32 [%r15], %r12;",
+            "st.shared.u32 [%r15], %r10;",
+            "st.shared.u8 [%r15 + 1], %r10;",
+            "st.shared.v2.u32 [%r15 + 8], {%r10, %r12};",
+            "st.shared.v4.u32 [%r15], {%r10, %r12, %r2, %r11};",
+            "mov.b64 %rd9, {%r11, %r10}; st.shared.u64 [%r15 + 8], %rd9;",
+            "cvt.u16.u32 %h1, %r10; st.shared.u16 [%r15 + 2], %h1;",
+            "red.shared.add.u32 [%r15], %r10;",
+            "red.shared.add.u32 [%r15], 3;",
+            "red.shared.xor.b32 [%r15 + 4], %r12;",
+            "red.shared.or.b32 [%r15 + 4], %r12;",
+            "shl.b32 %r16, %r12, 2; add.u32 %r16, %r16, %r13; red.shared.add.u32 [%r16], %r12;",
+            "and.b32 %r16, %r10, 28; add.u32 %r16, %r16, %r13; red.shared.add.u32 [%r16 + 4096], %r11;",
+        ] {
+            check(
+                &format!(
+                    "{place} {condition} @!%p1 bra join; {store} join: bar.sync 0; ld.shared.u32 %r20, [%r15]; ld.shared.v2.u32 {{%r16, %r17}}, [%r15 + 8];
+                    mad.lo.u32 %r20, %r20, 3, %r16; mad.lo.u32 %r20, %r20, 5, %r17; ld.shared.u32 %r17, [%r15 + 4];
+                    mad.lo.u32 %r20, %r20, 5, %r17; shl.b32 %r16, %r12, 2; add.u32 %r16, %r16, %r13; ld.shared.u32 %r21, [%r16];
+                    ld.shared.u32 %r17, [%r16 + 4096]; mad.lo.u32 %r21, %r21, 3, %r17;"
+                ),
+                false,
+            );
+        }
+    }
+}
