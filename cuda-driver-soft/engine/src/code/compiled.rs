@@ -121,6 +121,9 @@ pub(crate) const MOST_WAITS: usize = 256;
 /// Limit on the loops whose rounds a kernel's code counts.
 pub(crate) const MOST_LOOPS: usize = 8;
 
+/// The count of a loop at whose head lanes wait before their first round.
+pub(crate) const NOT_BEGUN: i64 = i64::MIN;
+
 /// A loop of a kernel, as instructions in the interpreter's code.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +141,9 @@ pub(crate) struct CompiledLoop {
 impl CompiledLoop {
     /// Returns the number of finished rounds that a count stands for.
     pub(crate) fn rounds(&self, count: i64, quantum: i64) -> i64 {
+        if count == NOT_BEGUN {
+            return 0;
+        }
         count.wrapping_sub(if self.by_quantum { quantum } else { 0 })
     }
 
@@ -176,9 +182,10 @@ function_types! {
     /// The function at the beginning of the code. It runs a group from the given address on, and returns the
     /// instruction reached in the lower half, and an [`Exit`] in the upper half.
     Function = (*mut CompiledContext, *const u8) -> u64;
-    /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for the lanes in the
-    /// context's mask. Returns 0, 1 if an instruction raised a fault, or [`MISSING`]. For a memory instruction, the
-    /// other arguments are the address of the first lane, and the number of its window or `u32::MAX`.
+    /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
+    /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`]. For
+    /// a memory instruction, the other arguments are the address of the first of these lanes, and the number of its
+    /// window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }
 
@@ -296,7 +303,7 @@ pub(crate) struct CompiledContext {
     pub(crate) scheduler: *mut c_void,
     /// The step that raised a fault: its first instruction, and its end.
     pub(crate) faulty: [u32; 2],
-    /// The lanes of the group that run; all bits if all of them do.
+    /// The lanes of the group that run, from bit 0 on: all bits if all of them do, none while all lanes wait.
     pub(crate) active: u32,
     /// The lanes of the group that wait, by number of the place in [`Compiled::waits`].
     pub(crate) waiting: [u32; MOST_WAITS],

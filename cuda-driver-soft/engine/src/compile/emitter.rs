@@ -150,7 +150,7 @@ impl<'a> Emitter<'a> {
             next,
             uniforms: uniforms_of(input.code),
             windows: 0,
-            rounds: Rounds::of(input.plan, input.map),
+            rounds: Rounds::of(input.plan, input.map, !input.masked.is_empty()),
             share: Share::default(),
             sites: Vec::new(),
             meeting: None,

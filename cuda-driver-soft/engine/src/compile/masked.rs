@@ -52,7 +52,7 @@ impl Emitter<'_> {
         self.masks.blocks.iter().map(|(block, _)| wait(*block)).collect()
     }
 
-    /// Returns the code that leaves while no lanes run.
+    /// Returns the label of the code that leaves while no lanes run.
     fn over(&mut self) -> Label {
         let asm = &mut self.asm;
         *self.masks.over.get_or_insert_with(|| asm.label())
@@ -72,7 +72,8 @@ impl Emitter<'_> {
         label
     }
 
-    /// Lets the lanes in a register, and the others, wait at two blocks, and continues with the first.
+    /// Lets the lanes in a register wait at the first of two blocks, and all others at the second, and continues with the
+    /// block that comes first in order.
     pub(super) fn part_lanes(&mut self, state: &State, mask: Gpr, from: usize, to: [usize; 2]) {
         let full = Word::Imm(self.full());
         if mask != Gpr::AX {
@@ -85,7 +86,7 @@ impl Emitter<'_> {
         self.go_masked(from, &to);
         let numbers = to.iter().filter_map(|block| self.masks.numbers[*block]);
         if let Some(first) = numbers.map(|(number, _)| number).min() {
-            let label = self.masks.blocks[first].1;
+            let [label, _] = self.masks.blocks[first].1;
             self.asm.jump(label);
         }
     }
@@ -103,11 +104,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts the rounds that begin with edges, and jumps back if lanes wait there.
+    /// Counts the rounds that begin with edges, and jumps back if lanes wait there: to the first such block in order, as no
+    /// lanes may wait before the block that runs. The code of a loop's head counts its first round.
     fn go_masked(&mut self, from: usize, to: &[usize]) {
-        for to in to.iter().copied() {
+        let mut to = to.to_vec();
+        to.sort_unstable_by_key(|to| self.input.plan.flow.place[*to]);
+        for to in to {
             if !self.input.plan.flow.is_backward(from, to) {
-                self.count_round(from, to);
+                self.wait_for_loop(to);
                 continue;
             }
             let Some((number, _)) = self.masks.numbers[to] else {
@@ -122,7 +126,7 @@ impl Emitter<'_> {
             self.asm.subtract_from(field(offset_of!(CompiledContext, quantum)), 1);
             let over = self.over();
             self.asm.jump_when(When::LessOrEqual, over);
-            let label = self.masks.blocks[number].1;
+            let [_, label] = self.masks.blocks[number].1;
             self.asm.jump(label);
             self.asm.bind(none);
         }
@@ -154,7 +158,7 @@ impl Emitter<'_> {
 
     /// Writes the code that runs a block if lanes wait there, and then goes on to the next one.
     fn masked_block(&mut self, number: usize) {
-        let (block, label) = self.masks.blocks[number];
+        let (block, [label, back]) = self.masks.blocks[number];
         let runs = matches!(self.masks.numbers[block], Some((_, true)));
         let narrow = Width::Bits32;
         let active = field(offset_of!(CompiledContext, active));
@@ -163,6 +167,14 @@ impl Emitter<'_> {
         let some = if runs { self.asm.label() } else { over };
         self.masked = true;
         self.asm.bind(label);
+        if self.rounds.index(block).is_some() {
+            // Lanes that come from a block before this one begin the loop.
+            self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(waiting(number)));
+            self.asm.alu(Alu::Test, narrow, Gpr::AX, Word::Gpr(Gpr::AX));
+            self.asm.jump_when(When::Equal, next);
+            self.begin_loop(block);
+        }
+        self.asm.bind(back);
         self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(waiting(number)));
         self.asm.alu(Alu::Test, narrow, Gpr::AX, Word::Gpr(Gpr::AX));
         self.asm.jump_when(When::Equal, next);

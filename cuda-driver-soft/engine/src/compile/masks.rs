@@ -8,8 +8,8 @@ use crate::plan::shape::{Shape, Shapes};
 /// The blocks that have code for some lanes.
 #[derive(Default)]
 pub(super) struct Masks {
-    /// The blocks, in order, each with its label.
-    pub(super) blocks: Vec<(usize, Label)>,
+    /// The blocks, in order, each with its label, and the label for jumps backwards.
+    pub(super) blocks: Vec<(usize, [Label; 2])>,
     /// By block: its number, and true if some lanes can run it. At other blocks, lanes only meet.
     pub(super) numbers: Vec<Option<(usize, bool)>>,
     /// By block: true if it ends with a branch at which lanes part.
@@ -38,7 +38,7 @@ impl Masks {
         for block in &plan.layout.order {
             if let Some((number, _)) = &mut masks.numbers[*block] {
                 *number = masks.blocks.len();
-                masks.blocks.push((*block, asm.label()));
+                masks.blocks.push((*block, [asm.label(), asm.label()]));
             }
         }
         masks

@@ -41,7 +41,7 @@ impl Emitter<'_> {
             return false;
         }
         let (mask, all) = if self.masked {
-            // Lanes that do not run have any values.
+            // Lanes that do not run have arbitrary values.
             self.copy_mask(guard, Gpr::AX);
             self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, ACTIVE);
             (Gpr::AX, if negated { Word::Imm(0) } else { ACTIVE })

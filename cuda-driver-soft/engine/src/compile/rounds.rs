@@ -7,7 +7,7 @@
 use super::assembler::{Alu, Gpr, Mem, Shift, Width, Word};
 use super::emitter::Emitter;
 use super::registers::field;
-use crate::code::compiled::{CompiledContext, CompiledLoop, MOST_LOOPS};
+use crate::code::compiled::{CompiledContext, CompiledLoop, MOST_LOOPS, NOT_BEGUN};
 use crate::code::function::SourceMap;
 use crate::lanes::LANES;
 use crate::plan::Plan;
@@ -23,7 +23,9 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn of(plan: &Plan<'_>, map: &SourceMap) -> Self {
+    /// Returns the loops of a kernel. If some lanes of a group can run while others wait, these are only loops whose rounds
+    /// all lanes of a group begin together.
+    pub(super) fn of(plan: &Plan<'_>, map: &SourceMap, masked: bool) -> Self {
         let (layout, flow) = (&plan.layout, &plan.flow);
         let mut rounds = Rounds::default();
         // Only loops with one backward jump are counted. In other loops, lanes that begin a round early run ahead of
@@ -37,19 +39,29 @@ impl Rounds {
             let (Some(first), Some(end), Some(head)) = (first, end, head) else {
                 continue;
             };
-            let mut edges = found
+            let edges = found
                 .blocks
                 .iter()
                 .flat_map(|from| layout.blocks[*from].successors.iter().map(|to| (*from, *to)));
             let others = |(from, to): (usize, usize)| to != found.head && flow.is_backward(from, to);
+            // Lanes that jump back to an outer loop's head begin this loop again while others are in the middle of it.
+            let outer = |edge: (usize, usize)| others(edge) && !found.blocks.contains(&edge.1);
+            if masked && edges.clone().any(outer) {
+                continue;
+            }
             rounds.loops.push(CompiledLoop {
                 head,
                 range: first..end,
-                by_quantum: !edges.any(others),
+                by_quantum: !edges.clone().any(others),
             });
             rounds.heads.push(found.head);
         }
         rounds
+    }
+
+    /// Returns the index of the loop with this head; `None` if the block is no head of a counted loop.
+    pub(super) fn index(&self, head: usize) -> Option<usize> {
+        self.heads.iter().position(|other| *other == head)
     }
 }
 
@@ -70,36 +82,52 @@ impl Emitter<'_> {
 
     /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `AX` and `CX`.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
-        let Some(index) = self.rounds.heads.iter().position(|head| *head == to) else {
+        if !self.input.plan.flow.is_backward(from, to) {
+            return self.begin_loop(to);
+        }
+        if let Some(index) = self
+            .rounds
+            .index(to)
+            .filter(|index| !self.rounds.loops[*index].by_quantum)
+        {
+            let count = self.count_of(index);
+            self.asm.add_to(count, 1);
+        }
+    }
+
+    /// Sets the count of the loop with this head to its value before the first round. Uses `AX` and `CX`.
+    pub(super) fn begin_loop(&mut self, head: usize) {
+        let Some(index) = self.rounds.index(head) else {
             return;
         };
-        let by_quantum = self.rounds.loops[index].by_quantum;
-        let begins = !self.input.plan.flow.is_backward(from, to);
-        if by_quantum && !begins {
-            return;
+        let count = self.count_of(index);
+        if self.rounds.loops[index].by_quantum {
+            let quantum = Word::Mem(field(offset_of!(CompiledContext, quantum)));
+            self.asm.alu(Alu::Mov, Width::Bits64, Gpr::AX, quantum);
+        } else {
+            self.asm.constant(Gpr::AX, 0);
         }
-        let wide = Width::Bits64;
-        let word = |offset: usize| Word::Mem(field(offset));
-        let asm = &mut self.asm;
-        asm.alu(Alu::Mov, wide, Gpr::CX, word(offset_of!(CompiledContext, group)));
-        asm.shift(
-            Shift::Left,
-            wide,
-            Gpr::CX,
-            size_of::<[i64; MOST_LOOPS]>().trailing_zeros(),
-        );
-        let count = Mem {
+        self.asm.store(8, count, Gpr::AX);
+    }
+
+    /// Records that lanes wait at the head of a loop that they have not begun. Uses `AX` and `CX`.
+    pub(super) fn wait_for_loop(&mut self, head: usize) {
+        if let Some(index) = self.rounds.index(head) {
+            let count = self.count_of(index);
+            self.asm.constant(Gpr::AX, NOT_BEGUN.cast_unsigned());
+            self.asm.store(8, count, Gpr::AX);
+        }
+    }
+
+    /// Returns the place of a loop's count. Uses `CX`.
+    fn count_of(&mut self, index: usize) -> Mem {
+        let group = Word::Mem(field(offset_of!(CompiledContext, group)));
+        let shift = size_of::<[i64; MOST_LOOPS]>().trailing_zeros();
+        self.asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, group);
+        self.asm.shift(Shift::Left, Width::Bits64, Gpr::CX, shift);
+        Mem {
             index: Some(Gpr::CX),
             ..field(offset_of!(CompiledContext, rounds) + 8 * index)
-        };
-        if !begins {
-            return asm.add_to(count, 1);
         }
-        if by_quantum {
-            asm.alu(Alu::Mov, wide, Gpr::AX, word(offset_of!(CompiledContext, quantum)));
-        } else {
-            asm.constant(Gpr::AX, 0);
-        }
-        asm.store(8, count, Gpr::AX);
     }
 }

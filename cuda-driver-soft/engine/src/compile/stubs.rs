@@ -108,6 +108,7 @@ impl Emitter<'_> {
         label
     }
 
+    /// Writes the code of a stub.
     pub(super) fn stub(&mut self, stub: Stub) {
         match stub {
             Stub::Exit {

@@ -87,7 +87,31 @@ impl Liveness {
         found
     }
 
-    fn registers<'s>(&'s self, set: &'s Set) -> impl Iterator<Item = Reg> + 's {
+    /// Returns an empty set of the numbers that [`registers`](Self::registers) turns into registers.
+    pub(super) fn none(&self) -> Set {
+        Set::empty(self.across.len())
+    }
+
+    /// Returns the numbers of the registers that are live at the beginning of a block.
+    pub(super) fn set_at_begin(&self, block: usize) -> &Set {
+        &self.at_begin[block]
+    }
+
+    /// Returns the numbers of the registers that a block may write and that are live at the beginning of some block.
+    pub(super) fn written_in(&self, layout: &Layout<'_>, block: usize) -> Set {
+        let mut written = self.none();
+        for step in &layout.steps[layout.steps_of(block)] {
+            if let Step::Plain(inst) = step {
+                defined::writes_of(inst, |reg| {
+                    self.number(reg).into_iter().for_each(|number| written.insert(number))
+                });
+            }
+        }
+        written
+    }
+
+    /// Returns the registers of a set of numbers.
+    pub(super) fn registers<'s>(&'s self, set: &'s Set) -> impl Iterator<Item = Reg> + 's {
         set.registers().into_iter().map(|number| self.across[number.0 as usize])
     }
 

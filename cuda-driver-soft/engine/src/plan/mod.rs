@@ -95,7 +95,7 @@ impl<'b> Plan<'b> {
         let pure = Pure::of(&source, &layout, &uses);
         Some(Plan {
             read: ReadRegisters::of(body),
-            regions: regions::regions(&layout, &flow, &live, body.registers.len()),
+            regions: regions::regions(&layout, &flow, &live),
             roots: Roots::of(&source, &layout),
             payload_seen: payload::seen(body, &layout),
             phases: phases::phases(&layout, &flow.place, &live, &pure),

@@ -4,11 +4,11 @@
 //! and that the waiting ones still need, has one value per lane.
 
 use super::class::{Class, is_scheduled};
-use super::defined;
 use super::flow::Flow;
 use super::liveness::Liveness;
 use super::set::Set;
 use super::steps::{Layout, Step};
+use crate::code::compiled::MOST_WAITS;
 use ptx::ir::{Op, Reg};
 
 /// The blocks between a conditional branch and its immediate post-dominator, without instructions that depend on the
@@ -32,23 +32,25 @@ pub(crate) struct Region {
 }
 
 /// Returns the regions, in the order of their branches.
-pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness, registers: usize) -> Vec<Region> {
+pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness) -> Vec<Region> {
+    let blocks = 0..layout.blocks.len();
     let finder = Finder {
         layout,
         flow,
         live,
-        registers,
+        written: blocks.map(|block| live.written_in(layout, block)).collect(),
     };
     let found = layout.order.iter().filter_map(|block| finder.region(*block));
     let mut found: Vec<Region> = found.collect();
     // Lanes that part once more must meet again in the same region.
     let parts = |block: &usize| layout.blocks[*block].successors.len() > 1;
     loop {
-        let begins: Vec<usize> = found.iter().map(|region| region.block).collect();
+        let mut begins = vec![false; layout.blocks.len()];
+        found.iter().for_each(|region| begins[region.block] = true);
         let count = found.len();
         found.retain(|region| {
             let mut inner = region.blocks.iter().filter(|block| parts(block));
-            inner.all(|block| begins.contains(block))
+            inner.all(|block| begins[*block])
         });
         if found.len() == count {
             return found;
@@ -60,7 +62,8 @@ struct Finder<'a, 'b> {
     layout: &'a Layout<'b>,
     flow: &'a Flow,
     live: &'a Liveness,
-    registers: usize,
+    /// By block: the registers that it may write, as numbers of [`Liveness`].
+    written: Vec<Set>,
 }
 
 impl Finder<'_, '_> {
@@ -86,10 +89,14 @@ impl Finder<'_, '_> {
         if first == second || !blocks.iter().all(is_last) {
             return None;
         }
-        let mut kept = Set::empty(self.registers);
+        let mut kept = self.live.none();
         for (waiting, running) in [(&sides[0], &sides[1]), (&sides[1], &sides[0])] {
-            let mut of_both = self.needed(waiting.iter().copied().chain([join]));
-            of_both.intersect(&self.written(running));
+            let mut of_both = self.live.none();
+            let needed = waiting.iter().chain([&join]);
+            needed.for_each(|block| of_both.union(self.live.set_at_begin(*block)));
+            let mut written = self.live.none();
+            running.iter().for_each(|block| written.union(&self.written[*block]));
+            of_both.intersect(&written);
             kept.union(&of_both);
         }
         let steps: Vec<usize> = blocks.iter().flat_map(|block| layout.steps_of(*block)).collect();
@@ -101,54 +108,37 @@ impl Finder<'_, '_> {
             block,
             predicate: *predicate,
             join,
-            kept: kept.registers(),
+            kept: self.live.registers(&kept).collect(),
             memory_steps: steps.iter().filter(memory).count(),
             steps: steps.len(),
             blocks,
         })
     }
 
-    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there is an instruction that
-    /// depends on the other lanes of the warp, or an end.
+    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there are too many, or if there
+    /// is an instruction that depends on the other lanes of the warp, or an end.
     fn reached(&self, start: usize, join: usize) -> Option<Vec<usize>> {
         let layout = self.layout;
         let mut blocks = Vec::new();
+        let mut seen = Set::empty(layout.blocks.len());
         let mut next = vec![start];
         while let Some(block) = next.pop() {
-            if block == join || blocks.contains(&block) {
+            let number = Reg(block as u32);
+            if block == join || seen.has(number) {
                 continue;
             }
+            seen.insert(number);
             let whole_warp = |step: &Step<'_>| matches!(step, Step::Plain(inst) if is_scheduled(&inst.op) || matches!(inst.op, Op::Activemask));
             let steps = &layout.steps[layout.steps_of(block)];
             if layout.blocks[block].successors.is_empty() || steps.iter().any(whole_warp) {
+                return None;
+            }
+            if blocks.len() >= MOST_WAITS {
                 return None;
             }
             blocks.push(block);
             next.extend(&layout.blocks[block].successors);
         }
         Some(blocks)
-    }
-
-    /// Returns the registers that are live at the beginning of one of the blocks.
-    fn needed(&self, blocks: impl Iterator<Item = usize>) -> Set {
-        let mut set = Set::empty(self.registers);
-        blocks
-            .flat_map(|block| self.live.at_begin(block))
-            .for_each(|reg| set.insert(reg));
-        set
-    }
-
-    /// Returns the registers that the blocks may write.
-    fn written(&self, blocks: &[usize]) -> Set {
-        let mut set = Set::empty(self.registers);
-        for step in blocks
-            .iter()
-            .flat_map(|block| &self.layout.steps[self.layout.steps_of(*block)])
-        {
-            if let Step::Plain(inst) = step {
-                defined::writes_of(inst, |reg| set.insert(reg));
-            }
-        }
-        set
     }
 }

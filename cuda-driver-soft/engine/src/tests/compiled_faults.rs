@@ -77,6 +77,17 @@ fn the_first_fault_is_reported() {
         setp.eq.u32 %p7, %r13, 3;
         CHECK",
         ),
+        // In a loop that some lanes run after others have run another one.
+        (
+            THREADS,
+            "setp.lt.u32 %p1, %r13, 3; @%p1 bra second;
+        first: add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, %r12; @%p2 bra first; bra join;
+        second: setp.eq.u32 %p7, %r5, %r11;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.le.u32 %p2, %r5, %r10; @%p2 bra second;
+        join: setp.eq.u32 %p7, %r13, 9;
+        CHECK",
+        ),
         // In nested loops: in the outer one, in the inner one, and after both.
         (
             THREADS,

@@ -82,12 +82,62 @@ fn loops_that_lanes_leave_one_by_one() {
     ] {
         check(body, true);
     }
+    // A loop that is entered in its middle, whose branch has two backward targets, inside of a branch. The register that
+    // both the loop and the code behind it use is the same in all lanes.
+    check(
+        "and.b32 %r13, %r10, 7; and.b32 %r14, %r12, 3; add.u32 %r15, %r2, 40; setp.ge.u32 %p1, %r12, 25; @%p1 bra outside; bra first;
+        back: setp.ge.u32 %p2, %r14, 2; @%p2 bra second;
+        first: mad.lo.u32 %r20, %r20, 3, %r15;
+        second: add.u32 %r21, %r21, 1; setp.gt.u32 %p3, %r21, %r13; @%p3 bra after; bra back;
+        after: add.u32 %r15, %r3, 1000; add.u32 %r20, %r20, %r15; outside:",
+        false,
+    );
+    // More rounds than compiled code runs in one turn.
+    same_in(
+        &[(64, 1)],
+        &format!(
+            "{LOAD} and.b32 %r13, %r12, 7; mul.lo.u32 %r13, %r13, 400; 
+            round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; {STORE}"
+        ),
+    );
     // Lanes begin rounds early, from several places.
     check(
         "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.ge.u32 %p1, %r21, %r13; @%p1 bra end; and.b32 %r14, %r21, %r11;
         setp.eq.u32 %p1, %r14, 0; @%p1 bra round; add.u32 %r20, %r20, %r21; bra round; end:",
         false,
     );
+}
+
+#[test]
+fn guards_and_calls_of_the_interpreter() {
+    for condition in [
+        "setp.lt.u32 %p1, %r12, 5;",
+        "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+    ] {
+        for body in [
+            // Guards that are true in all running lanes, in none, or in some.
+            "setp.ge.u32 %p2, %r12, 5; @%p2 add.u32 %r20, %r10, %r11; @!%p2 mov.u32 %r21, %r10;",
+            "setp.ge.u32 %p2, %r12, 3; @%p2 add.u32 %r20, %r10, %r11; @!%p2 xor.b32 %r21, %r10, 5;",
+            "setp.ge.u32 %p2, %r12, 5; @%p2 ld.global.u32 %r20, [%rd6 + 4]; @!%p2 st.global.u32 [%rd3], %r10;",
+            "mov.u32 %r13, 3; setp.gt.u32 %p2, %r2, 1; @%p2 add.u32 %r13, %r13, %r2; add.u32 %r20, %r13, %r10;",
+            "mov.u32 %r13, 3; setp.gt.u32 %p2, %r2, 99; @%p2 add.u32 %r13, %r13, %r12; add.u32 %r20, %r13, %r10;",
+            // Scalars that the interpreter computes, also while the first lane does not run.
+            "rem.s32 %r13, %r4, 7; div.s32 %r14, %r4, %r2; add.u32 %r20, %r13, %r10; add.u32 %r21, %r14, %r12;",
+            "sub.u64 %rd10, %rd6, %rd5; ld.param.u64 %rd11, [in]; ld.global.u32 %r13, [%rd11 + 64]; add.u32 %r20, %r13, %r10;",
+            "bfind.u32 %r13, %r4; popc.b32 %r14, %r4; brev.b32 %r15, %r14; add.u32 %r20, %r13, %r14; add.u32 %r21, %r20, %r15;",
+            "cvt.u16.u32 %h1, %r4; setp.gt.u16 %p3, %h1, 3; selp.u32 %r20, %r10, %r11, %p3; cvt.u32.u16 %r13, %h1; add.u32 %r21, %r13, %r12;",
+            "sub.u32 %r13, %r12, 5; cvt.u64.u32 %rd10, %r13; mul.wide.u32 %rd11, %r13, 4; add.u64 %rd10, %rd10, %rd11;
+            mov.b64 {%r20, %r21}, %rd10;",
+            "setp.lt.u32 %p2|%p3, %r10, %r11; selp.u32 %r20, %r12, 7, %p2; selp.u32 %r21, %r12, 9, %p3;",
+        ] {
+            check(
+                &format!(
+                    "{condition} mov.u32 %r20, %r12; mov.u32 %r21, 6; @%p1 bra join; {body} join: add.u32 %r20, %r20, %r21;"
+                ),
+                false,
+            );
+        }
+    }
 }
 
 #[test]

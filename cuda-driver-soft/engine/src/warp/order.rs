@@ -1,6 +1,6 @@
 //! Keeps the interpreter's order of faults for lanes that compiled code has left at different places.
 //!
-//! Compiled code runs one group of lanes after another, but a fault must be the one that the interpreter finds first.
+//! Compiled code runs one group of lanes after another, and lanes of a group that part one after another, but a fault must be the one that the interpreter finds first.
 //! The interpreter runs lanes in step: of two lanes, the one at the lower instruction runs first, and in a loop each
 //! round ends for all lanes before the next one begins. So two lanes are compared by the finished rounds of the loops
 //! that both are in, the outermost first, and then by their instructions. A fault is held until no lane is left that
@@ -10,7 +10,8 @@
 //! in later rounds wait for the others without a fault, too.
 //!
 //! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns
-//! because they jumped backwards too often.
+//! because they jumped backwards too often. In kernels whose groups run under masks, neither are loops that lanes leave
+//! with a jump to the head of an outer loop.
 
 #![forbid(unsafe_code)]
 
