@@ -5,7 +5,7 @@ use super::assembler::{Alu, Gpr, Label, Shift, Source, When, Width, Word};
 use super::emitter::Emitter;
 use super::formula::{Body, Formula};
 use super::lanes::whole_reach;
-use super::registers::{SOURCES, State, TEMP};
+use super::registers::{SOURCES, TEMP};
 use super::scalar::integer;
 use super::value::Value;
 use crate::plan::shape::Shape;
@@ -90,12 +90,9 @@ fn float_predicate(cmp: Compare) -> Option<u32> {
     })
 }
 
-/// The code to which a comparison jumps if the lanes may differ, and the registers there.
-type Given = Option<(Label, State)>;
-
 impl Emitter<'_> {
     /// Adds an instruction whose result is a predicate. Returns false, and adds nothing, for all other instructions.
-    pub(super) fn predicate(&mut self, step: usize, inst: &Inst) -> bool {
+    pub(super) fn predicate(&mut self, inst: &Inst) -> bool {
         match &inst.op {
             Op::Setp {
                 cmp,
@@ -109,7 +106,7 @@ impl Emitter<'_> {
                 ty,
                 ftz: false,
                 bool_op,
-            } => self.setp(step, inst, *cmp, *ty, *bool_op),
+            } => self.setp(inst, *cmp, *ty, *bool_op),
             Op::And { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::And),
             Op::Or { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Or),
             Op::Xor { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Xor),
@@ -176,7 +173,7 @@ impl Emitter<'_> {
         self.asm.alu(alu, Width::Bits32, to, Word::Gpr(Gpr::CX));
     }
 
-    fn setp(&mut self, step: usize, inst: &Inst, cmp: Compare, ty: Type, bool_op: Option<BoolOp>) -> bool {
+    fn setp(&mut self, inst: &Inst, cmp: Compare, ty: Type, bool_op: Option<BoolOp>) -> bool {
         let (width, float) = match ty {
             Type::F32 => (Width::Bits32, true),
             Type::F64 => (Width::Bits64, true),
@@ -199,18 +196,17 @@ impl Emitter<'_> {
             },
             _ => return false,
         };
-        let given = if float {
+        if float {
             let Some(number) = float_predicate(cmp) else {
                 return false;
             };
             self.compare_floats(a, b, number);
-            None
         } else {
             let Some((order, signed)) = order_of(cmp, ty) else {
                 return false;
             };
-            self.compare_integers(a, b, order, signed)
-        };
+            self.compare_integers(a, b, order, signed);
+        }
         // The result is in `AX`.
         if let Some(Some(q)) = inst.dsts.get(1) {
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::DX, Word::Gpr(Gpr::AX));
@@ -225,9 +221,6 @@ impl Emitter<'_> {
         }
         if let Some(Some(p)) = inst.dsts.first() {
             self.set_mask(*p, Gpr::AX);
-        }
-        if let Some((label, before)) = given {
-            self.interpret_stub(label, step, inst, before, (u32::MAX, None));
         }
         true
     }
@@ -339,42 +332,51 @@ impl Emitter<'_> {
         });
     }
 
-    fn compare_integers(&mut self, a: Value, b: Value, order: Order, signed: bool) -> Given {
+    /// Sets `AX` to the result of a comparison of integers in each lane.
+    fn compare_integers(&mut self, a: Value, b: Value, order: Order, signed: bool) {
         if a.is_uniform() && b.is_uniform() {
             self.copy_first_lane(a, Gpr::AX);
             let y = self.first_lane(b, Gpr::CX);
             self.asm.alu(Alu::Cmp, a.width, Gpr::AX, y);
             self.asm.all_when(order.when(signed), Gpr::AX);
-            self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
-            return None;
+            return self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
         }
         let by_order = !matches!(order, Order::Equal | Order::NotEqual);
-        match (a.shape, b.shape) {
-            (Shape::Affine(step), Shape::Uniform) if by_order => {
-                if let Some(given) = self.compare_ends(a, b, step, order, signed) {
-                    return Some(given);
-                }
-            }
+        let differ = match (a.shape, b.shape) {
+            // The ends of a group say nothing about the lanes that run.
+            _ if self.masked => None,
+            (Shape::Affine(step), Shape::Uniform) if by_order => self.compare_ends(a, b, step, order, signed),
             (Shape::Uniform, Shape::Affine(step)) if by_order => {
-                if let Some(given) = self.compare_ends(b, a, step, order.mirrored(), signed) {
-                    return Some(given);
-                }
+                self.compare_ends(b, a, step, order.mirrored(), signed)
             }
-            _ => {}
+            _ => None,
+        };
+        match differ {
+            Some(differ) => {
+                let done = self.asm.label();
+                self.asm.jump(done);
+                self.asm.bind(differ);
+                // The machine registers are the same on both ways.
+                self.compare_vectors(a, b, order, signed);
+                self.asm.bind(done);
+            }
+            None => {
+                self.prepare(a);
+                self.prepare(b);
+                self.compare_vectors(a, b, order, signed);
+            }
         }
-        self.compare_vectors(a, b, order, signed);
-        None
     }
 
     /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, and no
     /// lane wraps, all lanes have that result; else the code jumps to the returned label. Returns `None` if the lanes
     /// are too far apart.
-    fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Given {
+    fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Option<Label> {
         let reach = whole_reach(step, self.lanes)?;
         let minus = reach.checked_neg()?;
         self.copy_first_lane(a, Gpr::AX);
         let y = self.first_lane(b, Gpr::CX);
-        let (label, before) = (self.asm.label(), self.state.clone());
+        let label = self.asm.label();
         let when = order.when(signed);
         self.asm.alu(Alu::Cmp, a.width, Gpr::AX, y);
         self.asm.all_when(when, Gpr::DX);
@@ -390,12 +392,11 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::DX));
         self.asm.jump_when(When::NotEqual, label);
         self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
-        Some((label, before))
+        Some(label)
     }
 
+    /// Does the same with vectors.
     fn compare_vectors(&mut self, a: Value, b: Value, order: Order, signed: bool) {
-        self.prepare(a);
-        self.prepare(b);
         let wide = a.width == Width::Bits64;
         let (equal, greater) = if wide {
             (Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtq_ymm_ymm_ymmm256)

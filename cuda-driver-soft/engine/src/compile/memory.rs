@@ -18,7 +18,7 @@ impl Emitter<'_> {
             Op::Atom { .. } | Op::Red { .. } => return self.reduction(step, inst, live, rest),
             _ => {}
         }
-        if self.predicate(step, inst) || self.carrying(inst) || self.collective_in_group(inst) {
+        if self.predicate(inst) || self.carrying(inst) || self.collective_in_group(inst) {
             return true;
         }
         let [Some(d)] = inst.dsts.as_slice() else {
