@@ -117,8 +117,19 @@ impl Emitter<'_> {
                 }
             }
             None => {
-                let d = self.define_vectors(&to);
-                self.load_vectors(&access, &places, &d);
+                // Of bytes and words in one column, those that nothing reads need no registers.
+                let wanted: Vec<Reg> = match access.element {
+                    1 | 2 if access.columns() == 1 => to.iter().copied().filter(|d| self.is_read_behind(*d)).collect(),
+                    _ => to.clone(),
+                };
+                let mut defined = self.define_vectors(&wanted).into_iter();
+                let d: Vec<Vec<Ymm>> = to
+                    .iter()
+                    .map(|d| wanted.contains(d).then(|| defined.next()).flatten().unwrap_or_default())
+                    .collect();
+                if !wanted.is_empty() {
+                    self.load_vectors(&access, &places, &d);
+                }
             }
         }
         self.failed(step, inst, places, access.addresses.aligned, live, rest);
@@ -166,7 +177,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads elements that differ from lane to lane. `d` has the registers of each element.
+    /// Loads elements that differ from lane to lane. `d` has the registers of each element; none for elements of a single
+    /// column that are not needed.
     fn load_vectors(&mut self, access: &Access, places: &Places, d: &[Vec<Ymm>]) {
         let element = access.element;
         match (access.class, element) {
@@ -194,17 +206,19 @@ impl Emitter<'_> {
                 let each = (4 / element as usize).min(d.len());
                 // The bits above the value of a 16-bit register must be zero.
                 let signed = access.signed && !(access.class == RegClass::B16 && element == 2);
-                for part in 0..d[0].len() {
-                    let columns: Vec<Ymm> = d.iter().step_by(each).map(|d| d[part]).collect();
+                for part in 0..self.parts(Width::Bits32) {
+                    // The first element that is needed has the column until it is extracted itself.
+                    let holder = |elements: &[Vec<Ymm>]| elements.iter().find_map(|d| d.get(part)).copied();
+                    let columns: Vec<Ymm> = d.chunks(each).filter_map(holder).collect();
                     self.load_columns32(places, part, &columns, signed && each == 1);
-                    for elements in d.chunks(each) {
-                        let column = elements[0][part];
+                    for (elements, column) in d.chunks(each).zip(columns) {
                         for (i, d) in elements.iter().enumerate().rev() {
+                            let Some(d) = d.get(part).copied() else { continue };
                             if each > 1 {
-                                self.element_of(column, d[part], i as u32, element, signed);
+                                self.element_of(column, d, i as u32, element, signed);
                             }
                             if signed && access.class == RegClass::B16 {
-                                self.mask(d[part], 0xffff);
+                                self.mask(d, 0xffff);
                             }
                         }
                     }

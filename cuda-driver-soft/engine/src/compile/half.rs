@@ -112,7 +112,13 @@ impl Emitter<'_> {
         if sources.iter().any(|source| source.value.is_register(d)) {
             self.load_before_write(d);
         }
-        for (part, ymm) in self.define_vector(d).into_iter().enumerate() {
+        let values: Vec<Value> = sources.iter().map(|source| source.value).collect();
+        let ending = self.ending_source(&values, d);
+        let ymms = match ending {
+            Some(source) => self.take_over(source, d),
+            None => self.define_vector(d),
+        };
+        for (part, ymm) in ymms.into_iter().enumerate() {
             let loaded: Vec<Ymm> = sources
                 .iter()
                 .zip(SOURCES)
@@ -126,6 +132,9 @@ impl Emitter<'_> {
             if matches!(self.kind(d), Kind::Half) && !matches!(to, Some((8 | 16, false))) {
                 self.extend(ymm, ymm, 16, false);
             }
+        }
+        if let Some(source) = ending {
+            self.forget(source);
         }
         true
     }

@@ -117,12 +117,19 @@ impl<'a> Emitter<'a> {
 
     /// Returns a source that nothing reads after this instruction, and whose vector registers fit the result: each part
     /// of a result is written after the same part of all sources of its width has been read.
-    fn ending_source(&self, sources: &[Value], d: Reg) -> Option<Reg> {
-        let kind = self.kind(d);
+    pub(super) fn ending_source(&self, sources: &[Value], d: Reg) -> Option<Reg> {
+        let width = |reg: Reg| match self.kind(reg) {
+            Kind::Vector(width) => Some(width),
+            Kind::Half => Some(Width::Bits32),
+            _ => None,
+        };
+        let wanted = width(d)?;
         let fits = |reg: &Reg| {
-            let whole = matches!(kind, Kind::Vector(width)
-                if self.state.get(*reg).is_some_and(|cached| cached.parts().len() == self.parts(width)));
-            whole && self.kind(*reg) == kind && !self.is_alias(*reg) && !self.is_read_behind(*reg)
+            let cached = self.state.get(*reg);
+            width(*reg) == Some(wanted)
+                && cached.is_some_and(|cached| cached.parts().len() == self.parts(wanted))
+                && !self.is_alias(*reg)
+                && !self.is_read_behind(*reg)
         };
         let replaced = sources.iter().any(|value| value.is_register(d));
         let mut registers = sources.iter().filter_map(Value::register);
@@ -515,16 +522,22 @@ impl<'a> Emitter<'a> {
         }
         // The products use the lower halves of 64-bit elements.
         self.half(sources[0], part, SOURCES[2], false, 0);
-        self.half(sources[1], part, TEMP, false, 1);
+        let factor = match sources[1].number() {
+            Some(bits) => Source::Mem(self.same_constant(Width::Bits64, bits)),
+            None => {
+                self.half(sources[1], part, TEMP, false, 1);
+                Source::Ymm(TEMP)
+            }
+        };
         let code = if signed {
             Code::VEX_Vpmuldq_ymm_ymm_ymmm256
         } else {
             Code::VEX_Vpmuludq_ymm_ymm_ymmm256
         };
         match sources.get(2) {
-            None => self.asm.vector(code, d, SOURCES[2], Source::Ymm(TEMP)),
+            None => self.asm.vector(code, d, SOURCES[2], factor),
             Some(c) => {
-                self.asm.vector(code, TEMP, SOURCES[2], Source::Ymm(TEMP));
+                self.asm.vector(code, TEMP, SOURCES[2], factor);
                 let c = self.source(*c, part, 0);
                 self.asm.vector(Code::VEX_Vpaddq_ymm_ymm_ymmm256, d, TEMP, c);
             }

@@ -50,7 +50,7 @@ pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     let narrow = plan.layout.steps.iter().enumerate().all(|(number, step)| match step {
         Step::Plain(inst) => {
             let mut results = inst.dsts.iter().flatten().copied().filter(|reg| is_vector(*reg));
-            let four = matches!(&inst.op, Op::Ld(m) if m.vec > 2);
+            let four = matches!(&inst.op, Op::Ld(m) if m.vec > 2 && u32::from(m.vec) * m.ty.size() > 4);
             let is_brief = |reg: Reg| {
                 let block = plan.layout.block_of[number];
                 plan.flow.nesting(block) == 0 && !plan.live.at_end(block).any(|live| live == reg)
