@@ -47,6 +47,8 @@ pub(crate) struct Block {
     clock_reads: u64,
     /// True if the block is the only one of its cluster.
     alone: bool,
+    /// True if the warps of each block of the launch begin together in compiled code.
+    begins_together: bool,
     /// The instruction that all threads have reached, as long as they run in compiled code together.
     together: Option<u32>,
 }
@@ -92,6 +94,7 @@ impl Block {
     pub(crate) fn new(frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3], alone: bool) -> Option<Self> {
         let threads: u32 = shape.block.iter().product();
         let number = shape.number(index);
+        let begins_together = frames.begins_together(threads);
         let warps = (0..threads.div_ceil(32)).map(|warp| {
             let position = WarpPosition {
                 block: index,
@@ -105,7 +108,8 @@ impl Block {
             index,
             threads,
             alone,
-            together: frames.begins_together(threads).then_some(0),
+            together: begins_together.then_some(0),
+            begins_together,
             states: vec![WarpState::Ready; warps.len()],
             turn: 0,
             left: warps.len(),
@@ -126,9 +130,9 @@ impl Block {
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, shape: &GridShape, index: [u32; 3]) -> Option<()> {
         self.index = index;
         let (number, threads) = (shape.number(index), self.threads);
-        self.together = frames.begins_together(threads).then_some(0);
+        self.together = self.begins_together.then_some(0);
         for warp in &mut self.warps {
-            if self.together.is_some() {
+            if self.begins_together {
                 warp.begin_later(frames);
                 continue;
             }
@@ -159,12 +163,18 @@ impl Block {
         shape: &GridShape,
         share: u64,
     ) -> Outcome {
-        std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        // An exchange takes 6 ns, which counts in blocks of small kernels.
+        let has_shared = shape.shared_bytes > 0;
+        if has_shared {
+            std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        }
         (m.block_start, m.clock_reads) = (m.steps.wrapping_sub(self.steps), self.clock_reads);
         self.tell_enter(m, shape);
         let outcome = self.run_warps(m, frames, shape, share);
         (self.steps, self.clock_reads) = (m.steps.wrapping_sub(m.block_start), m.clock_reads);
-        std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        if has_shared {
+            std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        }
         self.tell_leave(m, shape);
         outcome
     }

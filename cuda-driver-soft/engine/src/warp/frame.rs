@@ -263,6 +263,12 @@ impl<'e> Frames<'e> {
         plain && whole && compiled.entry(0).is_some_and(|entry| entry.scalars.is_empty())
     }
 
+    /// Returns true if registers of the kernel must be zero when it begins.
+    #[inline]
+    pub(super) fn clears(&self) -> bool {
+        self.kernel.is_none_or(|code| code.cleared.1 > 0)
+    }
+
     /// Takes back a frame whose invocation has ended.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         self.pool[frame.function.0 as usize].push(frame.file);

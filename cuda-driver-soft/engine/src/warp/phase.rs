@@ -30,7 +30,10 @@ impl Warp {
     /// Prepares a finished warp for another block that begins in compiled code.
     #[inline]
     pub(crate) fn begin_later(&mut self, frames: &mut Frames<'_>) {
-        self.is_behind = true;
+        if std::mem::replace(&mut self.is_behind, true) && !frames.clears() {
+            // Nothing but compiled code has run, and that has left nothing behind.
+            return;
+        }
         if self.frames.len() > 1 {
             for frame in self.frames.drain(1..).flatten() {
                 frames.give_back(frame);
