@@ -188,6 +188,9 @@ fn a_graph_cannot_be_moved_into_its_own_body() {
     let body = add_conditional(&s, outer);
     assert_eq!(move_into(body, outer), 801);
     assert_eq!([outer, body].map(|graph| nodes(graph).len()), [1, 0]);
+    // A graph without nodes has none for an array without elements, either.
+    let (mut none, mut count) = (Vec::<CUgraphNode>::new(), 0);
+    is!(c, 1, cuGraphGetNodes(body, none.as_mut_ptr(), &raw mut count));
     let exec = instantiate(outer);
     is!(c, 0, cuGraphLaunch(exec, s.stream));
     is!(c, 0, cuStreamSynchronize(s.stream));

@@ -187,6 +187,10 @@ exports! {
 
     fn cuGraphGetNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let list = graphs()?.graph(graph as usize)?.nodes.clone();
+        // Driver 580 refuses an array of length 0, also for a graph without nodes.
+        if !nodes.is_null() && c.read(count.cast_const())? == 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         write_nodes(c, list, nodes, count)
     }
 
