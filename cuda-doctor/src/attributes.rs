@@ -7,7 +7,7 @@ use cuda_driver::sys::CUdevice_attribute as Raw;
 pub struct Attribute {
     /// The name in the JSON report.
     pub key: &'static str,
-    /// The name in the text report.
+    /// The name in the text report, which shows the two numbers of the compute capability in one row instead.
     pub label: &'static str,
     /// The unit of its values.
     pub unit: Unit,

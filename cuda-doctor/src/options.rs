@@ -60,7 +60,7 @@ impl fmt::Display for OptionError {
             Self::Unknown(option) => write!(f, "unknown option {option}; see --help"),
             Self::NoValue(option) => write!(f, "{option} needs a value"),
             Self::NotSeconds(value) => {
-                write!(f, "--timeout {value}: give a whole number of seconds, 1 or more")
+                write!(f, "--timeout {value}: give a whole number of seconds from 1 to 86400")
             }
             Self::NotATask(reason) => write!(f, "{TASK} is for this program's own use: {reason}"),
         }

@@ -179,7 +179,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Chooses the part of memory that the kernel's accesses keep in the L2 cache. Needs CUDA 11.8.
+    /// Sets how the kernel's accesses to a range of memory use the L2 cache. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW")]

@@ -1,4 +1,4 @@
-//! Finds the reason why no driver library was found or loaded.
+//! Finds what is wrong with loading the driver: none found, none that loads, a stub, a crash or a hang.
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
@@ -66,7 +66,7 @@ fn ended(findings: &Findings) -> Option<Problem> {
     Some(Problem::new(Cause::Crash, Severity::Broken, text, advice))
 }
 
-/// Returns a problem if the user named a file that is not a driver.
+/// Returns a problem if the file that the user named cannot be loaded.
 fn named(findings: &Findings) -> Option<Problem> {
     let Choice::Named { variable, path } = &findings.choice else {
         return None;
@@ -124,7 +124,7 @@ fn stub(findings: &Findings, path: &str) -> Problem {
     )
 }
 
-/// Returns a problem if no driver was found in any place.
+/// Returns a problem if no driver was loaded.
 fn not_loaded(findings: &Findings) -> Option<Problem> {
     if findings.driver.library.is_some() {
         return None;

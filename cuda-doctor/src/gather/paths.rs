@@ -8,7 +8,7 @@ pub(super) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Returns a path as it would be below `/`.
+/// Returns a path without the root; a path outside the root is unchanged.
 pub(super) fn display(root: &Path, path: &Path) -> String {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     path.strip_prefix(root)

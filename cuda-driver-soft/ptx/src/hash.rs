@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A fast hasher for short byte strings and pairs of integers. It does not resist chosen collisions; its tables are
-/// bounded by the length of the text that is loaded.
+/// A fast hasher for short byte strings, and for one or two integers. It does not resist chosen collisions: a text made
+/// for it can take time quadratic in its length.
 #[derive(Default)]
 pub(crate) struct FastHasher(u64);
 

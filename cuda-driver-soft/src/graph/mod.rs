@@ -1,4 +1,4 @@
-//! Graphs: nodes hold operations, and an executable graph is a plan of launches.
+//! Graphs: their nodes hold operations. An executable graph is a copy that can be launched.
 #![forbid(unsafe_code)]
 
 pub(crate) mod dot;

@@ -2,11 +2,11 @@
 
 use super::tree::Kind;
 
-/// An instruction: its opcode, and its operands by letters, destinations before the colon. See [`kind_of`].
+/// An instruction: its opcode, and a letter for each operand, with the destinations before the colon. See [`kind_of`].
 pub(crate) type Operation = (&'static str, &'static str);
 
-/// Returns the kind of an operand, and true if it is a small number (a distance, or a position of bits). Operands with
-/// capital letters cannot be constants.
+/// Returns the kind of an operand, and true if its constants are small: shifts, bit positions, lengths, selectors.
+/// An operand with a capital letter, or a predicate, is never a constant.
 pub(crate) fn kind_of(letter: u8) -> (Kind, bool) {
     match letter.to_ascii_lowercase() {
         b'p' => (Kind::Pred, false),
