@@ -62,6 +62,14 @@ fn set_access(base: CUdeviceptr, bytes: usize, flags: u32) {
     ok!(cuMemSetAccess(base, bytes, &raw const wish, 1));
 }
 
+/// Waits for copies to a range, which continue after the call if their source is pageable, and sets the access.
+///
+/// A copy that loses its access fails with code 719, also for all other contexts of the process.
+fn lower_access(base: CUdeviceptr, bytes: usize, flags: u32) {
+    ok!(cuCtxSynchronize());
+    set_access(base, bytes, flags);
+}
+
 fn used() -> usize {
     let (mut free, mut total) = (0, 0);
     ok!(cuMemGetInfo(&raw mut free, &raw mut total));
@@ -271,7 +279,7 @@ fn access_is_set_and_queried() {
     ok!(cuMemGetAccess(&raw mut flags, &raw const location, base + 5));
     assert_eq!(flags, 3);
     is!(c, 0, cuMemcpyHtoD(base + 4, host, 4));
-    set_access(base, 2 * MIB2, 1);
+    lower_access(base, 2 * MIB2, 1);
     ok!(cuMemGetAccess(&raw mut flags, &raw const location, base));
     assert_eq!(flags, 1);
     word = 0;
@@ -338,7 +346,7 @@ fn kernel_reads_read_only_memory() {
     ok!(cuMemMap(base, MIB2, 0, handle, 0));
     set_access(base, MIB2, 3);
     gpu.write(base + 64, &[1234_u32]);
-    set_access(base, MIB2, 1);
+    lower_access(base, MIB2, 1);
     gpu.launch(read, [1; 3], [1; 3], 0, &mut arguments![base + 64, out]);
     assert_eq!(gpu.read::<u32>(out, 1), [1234]);
     ok!(cuMemUnmap(base, MIB2));
