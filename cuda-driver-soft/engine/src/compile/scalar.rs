@@ -236,108 +236,23 @@ impl Emitter<'_> {
         }
     }
 
-    fn add_word(&mut self, alu: Alu, width: Width, value: Value) {
-        let word = self.first_lane(value, Gpr::CX);
-        self.asm.alu(alu, width, Gpr::AX, word);
-    }
-
     fn run_scalar(&mut self, work: &Work, d: Reg) {
-        let wide = Width::Bits64;
-        if self.run_in_place(work, d) {
-            return;
-        }
-        let result = match *work {
-            Work::Copy(a) => {
-                self.copy_first_lane(a, Gpr::AX);
-                a.width
-            }
-            Work::Sum(a, b, alu) | Work::Bits(a, b, alu) => {
-                self.copy_first_lane(a, Gpr::AX);
-                self.add_word(alu, a.width, b);
-                a.width
-            }
-            Work::Product(a, b, c) => {
-                self.copy_first_lane(a, Gpr::AX);
-                self.add_word(Alu::Imul, a.width, b);
-                if let Some(c) = c {
-                    self.add_word(Alu::Add, a.width, c);
-                }
-                a.width
-            }
-            Work::WideProduct(a, b, c, signed) => {
-                self.widened(a, signed, Gpr::AX);
-                match b
-                    .number()
-                    .filter(|number| number.is_power_of_two() && *number < 1 << 31)
-                {
-                    Some(number) => self.asm.shift(Shift::Left, wide, Gpr::AX, number.trailing_zeros()),
-                    None => {
-                        self.widened(b, signed, Gpr::CX);
-                        self.asm.alu(Alu::Imul, wide, Gpr::AX, Word::Gpr(Gpr::CX));
-                    }
-                }
-                if let Some(c) = c {
-                    self.add_word(Alu::Add, wide, c);
-                }
-                wide
-            }
-            Work::Choice(a, b, choice) => {
-                self.copy_first_lane(a, Gpr::AX);
-                self.copy_first_lane(b, Gpr::CX);
-                self.asm.alu(Alu::Cmp, a.width, Gpr::AX, Word::Gpr(Gpr::CX));
-                self.asm.move_when(choice.otherwise(), a.width, Gpr::AX, Gpr::CX);
-                a.width
-            }
-            Work::ShiftLeft(a, distance) => {
-                self.copy_first_lane(a, Gpr::AX);
-                self.asm.shift(Shift::Left, a.width, Gpr::AX, distance);
-                a.width
-            }
-            Work::ShiftRight(a, distance, signed) => {
-                self.copy_first_lane(a, Gpr::AX);
-                let shift = if signed { Shift::RightSigned } else { Shift::Right };
-                self.asm.shift(shift, a.width, Gpr::AX, distance);
-                a.width
-            }
-            Work::Widen(a, signed) => {
-                self.widened(a, signed, Gpr::AX);
-                wide
-            }
-            Work::Narrow(a) => {
-                self.copy_first_lane(a, Gpr::AX);
-                Width::Bits32
-            }
-            Work::Offset(a, start) => {
-                self.copy_first_lane(a, Gpr::AX);
-                self.asm.constant(Gpr::CX, start);
-                self.asm.alu(Alu::Add, wide, Gpr::AX, Word::Gpr(Gpr::CX));
-                wide
-            }
-        };
-        let d = self.define_gpr(d);
-        self.asm.alu(Alu::Mov, result, d, Word::Gpr(Gpr::AX));
-    }
-
-    /// Does the same without a copy from `AX`, for most operations. Returns false, and adds nothing, for the others.
-    fn run_in_place(&mut self, work: &Work, d: Reg) -> bool {
+        let mut factor = 0;
         let (a, b, c) = match *work {
-            Work::Copy(a)
-            | Work::ShiftLeft(a, _)
-            | Work::ShiftRight(a, _, _)
-            | Work::Widen(a, _)
-            | Work::Narrow(a)
-            | Work::WideProduct(a, _, None, _) => (a, None, None),
-            Work::WideProduct(a, _, Some(c), _) => (a, None, Some(c)),
+            Work::Copy(a) | Work::ShiftLeft(a, _) | Work::ShiftRight(a, _, _) | Work::Widen(a, _) | Work::Narrow(a) => {
+                (a, None, None)
+            }
             Work::Sum(a, b, _) | Work::Bits(a, b, _) => (a, Some(b), None),
             Work::Product(a, b, c) => (a, Some(b), c),
-            Work::Choice(..) | Work::Offset(..) => return false,
-        };
-        let factor = match *work {
-            Work::WideProduct(_, b, _, _) => match b.number().filter(|n| n.is_power_of_two() && *n < 1 << 31) {
-                Some(number) => number.trailing_zeros(),
-                None => return false,
+            Work::WideProduct(a, b, c, signed) => match b.number().filter(|n| n.is_power_of_two() && *n < 1 << 31) {
+                Some(number) => {
+                    factor = number.trailing_zeros();
+                    (a, None, c)
+                }
+                None => return self.multiply_wide([a, b], c, signed, d),
             },
-            _ => 0,
+            Work::Choice(a, b, choice) => return self.choose(a, b, choice, d),
+            Work::Offset(a, start) => return self.offset(a, start, d),
         };
         let first = self.first_lane(a, Gpr::AX);
         let [second, third] =
@@ -380,7 +295,40 @@ impl Emitter<'_> {
         if to != d {
             self.asm.alu(Alu::Mov, width, d, Word::Gpr(to));
         }
-        true
+    }
+
+    /// Multiplies two numbers of 32 bits, extended to 64, and adds a third of 64.
+    fn multiply_wide(&mut self, [a, b]: [Value; 2], c: Option<Value>, signed: bool, d: Reg) {
+        let wide = Width::Bits64;
+        self.widened(a, signed, Gpr::AX);
+        self.widened(b, signed, Gpr::CX);
+        self.asm.alu(Alu::Imul, wide, Gpr::AX, Word::Gpr(Gpr::CX));
+        if let Some(c) = c {
+            let word = self.first_lane(c, Gpr::CX);
+            self.asm.alu(Alu::Add, wide, Gpr::AX, word);
+        }
+        self.define_from_ax(wide, d);
+    }
+
+    fn choose(&mut self, a: Value, b: Value, choice: Choice, d: Reg) {
+        self.copy_first_lane(a, Gpr::AX);
+        self.copy_first_lane(b, Gpr::CX);
+        self.asm.alu(Alu::Cmp, a.width, Gpr::AX, Word::Gpr(Gpr::CX));
+        self.asm.move_when(choice.otherwise(), a.width, Gpr::AX, Gpr::CX);
+        self.define_from_ax(a.width, d);
+    }
+
+    fn offset(&mut self, a: Value, start: u64, d: Reg) {
+        self.copy_first_lane(a, Gpr::AX);
+        self.asm.constant(Gpr::CX, start);
+        self.asm.alu(Alu::Add, Width::Bits64, Gpr::AX, Word::Gpr(Gpr::CX));
+        self.define_from_ax(Width::Bits64, d);
+    }
+
+    /// Sets the result to `AX`.
+    fn define_from_ax(&mut self, width: Width, d: Reg) {
+        let d = self.define_gpr(d);
+        self.asm.alu(Alu::Mov, width, d, Word::Gpr(Gpr::AX));
     }
 
     /// Sets a register to a word.
@@ -429,18 +377,8 @@ impl Emitter<'_> {
 
     /// Copies the first lane of a value of 32 bits into `to`, extended to 64.
     fn widened(&mut self, value: Value, signed: bool, to: Gpr) {
-        if signed {
-            match self.first_lane(value, to) {
-                Word::Imm(number) => self.asm.constant(to, i64::from(number).cast_unsigned()),
-                word => self.asm.extend_signed(to, word),
-            }
-        } else {
-            match self.first_lane(value, to) {
-                Word::Imm(number) => self.asm.constant(to, u64::from(number.cast_unsigned())),
-                // A move of 32 bits clears the upper half.
-                word => self.asm.alu(Alu::Mov, Width::Bits32, to, word),
-            }
-        }
+        let word = self.first_lane(value, to);
+        self.widen_into(to, word, signed);
     }
 }
 

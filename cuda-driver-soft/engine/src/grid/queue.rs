@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A worker takes at most this part of the clusters that have not started, so that the other workers get as many.
+/// A worker takes at most one in this many of the clusters that have not started, so that the other workers get as many.
 const PART: u64 = 16;
 
 /// The clusters of a launch that have not finished.
@@ -40,7 +40,8 @@ struct Waiting {
     returned: BTreeSet<u64>,
     /// Limit on `begun`.
     most_begun: u64,
-    /// Clusters that have started and not finished: taken by workers, or parked.
+    /// Clusters that workers have taken and not counted as finished, or that are parked. Some of them may not have
+    /// started yet.
     begun: u64,
     /// Parked clusters, the next one to continue first.
     parked: VecDeque<Box<Cluster>>,

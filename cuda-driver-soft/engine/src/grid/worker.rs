@@ -113,9 +113,18 @@ impl<'e> Worker<'e> {
             && !self.machine.has_freed_much()
             && let Some((taken, alone)) = self.take()
         {
+            let number = match &taken {
+                Next::Parked(cluster) => cluster.number(),
+                Next::New(number) => *number,
+            };
+            if !self.started.queue.wants(number) {
+                // A fault has cancelled it.
+                self.over += 1;
+                continue;
+            }
             let cluster = match taken {
                 Next::Parked(cluster) => cluster,
-                Next::New(number) => match self.begin(number) {
+                Next::New(_) => match self.begin(number) {
                     Some(cluster) => cluster,
                     None => {
                         self.settle();
@@ -154,9 +163,9 @@ impl<'e> Worker<'e> {
     /// Puts back the clusters that have not started, and counts the work that is done. A worker that has taken several
     /// clusters counts them later, because each count takes longer than a small block.
     fn settle(&mut self) {
+        self.count_steps();
         let unstarted = std::mem::replace(&mut self.next, 0..0);
         self.started.queue.settle(unstarted, std::mem::take(&mut self.over));
-        self.count_steps();
     }
 
     /// Counts the instructions run since the last count. Returns false if the launch has no budget left.
@@ -187,10 +196,6 @@ impl<'e> Worker<'e> {
     fn run(&mut self, mut cluster: Box<Cluster>, share: u64) {
         let number = cluster.number();
         let queue = &self.started.queue;
-        if !queue.wants(number) {
-            queue.count_over();
-            return;
-        }
         let before = self.machine.steps;
         let outcome = cluster.run(&mut self.machine, &mut self.frames, &self.started.shape, share);
         let steps = self.machine.steps - before;
