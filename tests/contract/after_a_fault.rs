@@ -73,11 +73,20 @@ fn all_contexts_of_the_process() {
     });
 }
 
-#[test]
-fn launches_behind_a_trap() {
-    child!("launches_behind_a_trap", {
+/// A stream with a kernel that traps.
+struct Trapped {
+    stream: CUstream,
+    /// 64 bytes.
+    memory: CUdeviceptr,
+    /// A kernel that does nothing.
+    right: CUfunction,
+    _gpu: Gpu,
+}
+
+impl Trapped {
+    /// Queues the kernel that traps.
+    fn new() -> Self {
         let mut gpu = Gpu::new();
-        let mut c = Codes::new();
         let (mut stream, memory) = (null_mut(), gpu.alloc(64));
         ok!(cuStreamCreate(&raw mut stream, 1));
         let module = gpu.text(
@@ -85,65 +94,58 @@ fn launches_behind_a_trap() {
              .visible .entry right() { ret; }\n",
         );
         let [wrong, right] = ["wrong", "right"].map(|name| gpu.function(module, name));
-        let launch = |function| {
-            call!(cuLaunchKernel(
-                function,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                0,
-                stream,
-                null_mut(),
-                null_mut()
-            ))
-            .0
+        let trapped = Trapped {
+            stream,
+            memory,
+            right,
+            _gpu: gpu,
         };
-        assert_eq!(launch(wrong), 0);
+        assert_eq!(trapped.launch(wrong), 0);
+        trapped
+    }
+
+    /// Launches a kernel behind the trap, and returns the result code.
+    fn launch(&self, function: CUfunction) -> u32 {
+        call!(cuLaunchKernel(
+            function,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            self.stream,
+            null_mut(),
+            null_mut()
+        ))
+        .0
+    }
+}
+
+#[test]
+fn launches_behind_a_trap() {
+    child!("launches_behind_a_trap", {
+        let s = Trapped::new();
+        let mut c = Codes::new();
         // An H200 returned 0 for half a second.
-        let code = launch(right);
+        let code = s.launch(s.right);
         assert!(matches!(code, 0 | 719), "{code}");
-        is!(c, 719, cuStreamSynchronize(stream));
-        assert_eq!(launch(right), 719);
-        is!(c, 719, cuStreamQuery(stream));
-        is!(c, 719, cuMemFree(memory));
+        is!(c, 719, cuStreamSynchronize(s.stream));
+        assert_eq!(s.launch(s.right), 719);
+        is!(c, 719, cuStreamQuery(s.stream));
+        is!(c, 719, cuMemFree(s.memory));
     });
 }
 
 #[test]
 fn calls_that_do_not_wait_find_a_fault() {
     child!("calls_that_do_not_wait_find_a_fault", {
-        let mut gpu = Gpu::new();
+        let s = Trapped::new();
         let mut c = Codes::new();
-        let (mut stream, memory) = (null_mut(), gpu.alloc(64));
-        ok!(cuStreamCreate(&raw mut stream, 1));
-        let module = gpu.text(
-            ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { trap; }\n\
-             .visible .entry right() { ret; }\n",
-        );
-        let [wrong, right] = ["k", "right"].map(|name| gpu.function(module, name));
-        let launch = |function| {
-            call!(cuLaunchKernel(
-                function,
-                1,
-                1,
-                1,
-                1,
-                1,
-                1,
-                0,
-                stream,
-                null_mut(),
-                null_mut()
-            ))
-            .0
-        };
-        assert_eq!(launch(wrong), 0);
         // An H200 returns the fault after some 350 ms.
         let code = loop {
-            match launch(right) {
+            match s.launch(s.right) {
                 0 => std::thread::sleep(Duration::from_millis(1)),
                 code => break code,
             }
@@ -151,8 +153,8 @@ fn calls_that_do_not_wait_find_a_fault() {
         assert_eq!(code, 719);
         let mut address = 0;
         is!(c, 719, cuMemAlloc(&raw mut address, 64));
-        is!(c, 719, cuMemsetD32Async(memory, 1, 16, stream));
-        is!(c, 719, cuStreamSynchronize(stream));
+        is!(c, 719, cuMemsetD32Async(s.memory, 1, 16, s.stream));
+        is!(c, 719, cuStreamSynchronize(s.stream));
     });
 }
 

@@ -6,24 +6,9 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::{Codes, architecture, driver_version, is_software, needs};
+use crate::graph_memory::alloc;
 use crate::graph_tools::{Steps, begin, graph, instantiate, nodes, stream};
 use crate::{is, ok};
-
-/// Adds a node that allocates memory.
-fn add_alloc(graph: CUgraph) {
-    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
-    params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-    params.bytesize = 1000;
-    let mut node = ptr::null_mut();
-    ok!(cuGraphAddMemAllocNode(
-        &raw mut node,
-        graph,
-        ptr::null(),
-        0,
-        &raw mut params
-    ));
-}
 
 fn add_any(graph: CUgraph, params: &mut CUgraphNodeParams) -> u32 {
     let mut node = ptr::null_mut();
@@ -97,7 +82,7 @@ fn a_refused_instantiation_claims_nothing() {
     let g = graph();
     add_conditional(&s, g);
     let first = instantiate(g);
-    add_alloc(g);
+    alloc(g, 1000);
     let mut second = ptr::null_mut();
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut second, g, 0));
     is!(c, 0, cuGraphExecDestroy(first));
@@ -111,7 +96,7 @@ fn an_upload_that_fails_leaves_no_executable_graph() {
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
-    add_alloc(g);
+    alloc(g, 1000);
     let capturing = stream(1);
     begin(capturing);
     let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {

@@ -18,7 +18,7 @@ fn alloc_params(bytes: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
 }
 
 /// Adds a node that allocates memory; returns the node and the address.
-fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) {
+pub(crate) fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) {
     let mut params = alloc_params(bytes);
     let mut node = ptr::null_mut();
     ok!(cuGraphAddMemAllocNode(

@@ -345,8 +345,19 @@ fn shared_memory_that_another_block_writes_is_initialised() {
     }
 }
 
-/// Runs a kernel of one buffer of 64 words, with these checks, and returns the check of each finding.
-fn checks_of(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Checks> {
+/// Runs a kernel with these instructions, as [`checks_of_module`] does.
+fn checks_of(body: &str, shape: (u32, u32), checks: Checks) -> Vec<Checks> {
+    let text = format!(
+        ".version 7.0
+        .target sm_80
+        .address_size 64
+        .visible .entry k(.param .u64 out) {{ {body} }}"
+    );
+    checks_of_module(&text, shape, checks)
+}
+
+/// Runs the kernel `k` of one buffer of 64 words, with these checks, and returns the check of each finding.
+fn checks_of_module(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Checks> {
     let mut bench = Bench::text(text, Isa::best());
     let checker = Checker::new(checks);
     let out = bench.put(&[0_u32; 64], u32::to_le_bytes);
@@ -360,13 +371,7 @@ fn checks_of(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Check
 fn a_copy_to_shared_memory_must_be_waited_for() {
     let kernel = |wait: &str| {
         format!(
-            "
-            .version 7.0
-            .target sm_80
-            .address_size 64
-            .visible .entry k(.param .u64 out)
-            {{
-                .reg .b32 %r<5>;
+            ".reg .b32 %r<5>;
                 .reg .b64 %rd<3>;
                 .shared .align 16 .b32 place[32];
                 ld.param.u64 %rd1, [out];
@@ -378,8 +383,7 @@ fn a_copy_to_shared_memory_must_be_waited_for() {
                 {wait}
                 ld.shared.u32 %r4, [%r3];
                 st.global.u32 [%rd2+128], %r4;
-                ret;
-            }}"
+                ret;"
         )
     };
     for (wait, races) in [
@@ -405,13 +409,7 @@ fn a_copy_to_shared_memory_must_be_waited_for() {
 fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
     let kernel = |between: &str| {
         format!(
-            "
-            .version 7.0
-            .target sm_80
-            .address_size 64
-            .visible .entry k(.param .u64 out)
-            {{
-                .reg .b32 %r<6>;
+            ".reg .b32 %r<6>;
                 .reg .b64 %rd<3>;
                 .shared .align 16 .b32 place[64];
                 ld.param.u64 %rd1, [out];
@@ -425,8 +423,7 @@ fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
                 mad.lo.u32 %r3, %r4, 4, %r2;
                 ld.shared.u32 %r5, [%r3];
                 st.global.u32 [%rd2], %r5;
-                ret;
-            }}"
+                ret;"
         )
     };
     for (between, races) in [
@@ -444,13 +441,7 @@ fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
 fn a_fence_in_a_block_does_not_order_blocks() {
     let kernel = |fence: &str| {
         format!(
-            "
-            .version 7.0
-            .target sm_70
-            .address_size 64
-            .visible .entry k(.param .u64 out)
-            {{
-                .reg .pred %p<3>;
+            ".reg .pred %p<3>;
                 .reg .b32 %r<5>;
                 .reg .b64 %rd<3>;
                 ld.param.u64 %rd1, [out];
@@ -467,8 +458,7 @@ fn a_fence_in_a_block_does_not_order_blocks() {
                 @%p2 bra READ;
                 ld.global.u32 %r3, [%rd1+4];
                 st.global.u32 [%rd1+8], %r3;
-                ret;
-            }}"
+                ret;"
         )
     };
     for (fence, races) in [
@@ -487,13 +477,7 @@ fn a_fence_in_a_block_does_not_order_blocks() {
 fn a_fence_before_a_barrier_of_two_warps_counts_behind_it() {
     let kernel = |fence: &str| {
         format!(
-            "
-            .version 7.0
-            .target sm_80
-            .address_size 64
-            .visible .entry k(.param .u64 out)
-            {{
-                .reg .b32 %r<5>;
+            ".reg .b32 %r<5>;
                 .reg .b64 %rd<3>;
                 .reg .pred %p<5>;
                 ld.param.u64 %rd1, [out];
@@ -525,8 +509,7 @@ fn a_fence_before_a_barrier_of_two_warps_counts_behind_it() {
                 ld.global.u32 %r4, [%rd1];
                 st.global.u32 [%rd1+240], %r4;
             done:
-                ret;
-            }}"
+                ret;"
         )
     };
     for (fence, races) in [("membar.gl;", 0), ("", 1)] {
@@ -607,7 +590,7 @@ fn memory_that_a_kernel_frees_and_allocates_again_is_uninitialised() {
         )
     };
     for (before, expected) in [("st.u32 [%rd3], 6;", 0), ("", 1)] {
-        let found = checks_of(&kernel(before), (1, 1), Checks::INIT);
+        let found = checks_of_module(&kernel(before), (1, 1), Checks::INIT);
         assert_eq!(found, vec![Checks::INIT; expected], "{before}");
     }
 }

@@ -1,8 +1,15 @@
 //! Faults of kernels, and their messages.
 
 use super::{Arg, Bench};
-use crate::{FaultKind, Isa, Launch, Options};
+use crate::{Fault, FaultKind, Isa, Launch, Options};
 use ptx::ir::Space;
+
+/// Runs the kernel `k` of a module with a warp, and returns its fault.
+fn fault_of(ptx: &str) -> Fault {
+    let bench = Bench::text(ptx, Isa::best());
+    let execution = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]));
+    execution.fault().expect("a fault")
+}
 
 #[test]
 fn a_null_pointer() {
@@ -125,10 +132,7 @@ fn endless_recursion_faults() {
             call deep, (%rd1);
             ret;
         }";
-    let bench = Bench::text(ptx, Isa::best());
-    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
-        .fault()
-        .expect("a fault");
+    let fault = fault_of(ptx);
     assert!(matches!(fault.kind, FaultKind::StackOverflow { .. }), "{fault}");
     assert_eq!(fault.code(), 700);
 }
@@ -143,10 +147,7 @@ fn a_call_of_an_invalid_address() {
             call %rd1, P;
             ret;
         }";
-    let bench = Bench::text(ptx, Isa::best());
-    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
-        .fault()
-        .expect("a fault");
+    let fault = fault_of(ptx);
     assert_eq!(
         (fault.kind.clone(), fault.code()),
         (FaultKind::InvalidPc { address: 1234 }, 718)
@@ -164,10 +165,7 @@ fn a_branch_index_out_of_range() {
         B:
             ret;
         }";
-    let bench = Bench::text(ptx, Isa::best());
-    let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]))
-        .fault()
-        .expect("a fault");
+    let fault = fault_of(ptx);
     assert_eq!(fault.code(), 718);
     let text = fault.to_string();
     assert!(
