@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 limit_crates=3
 limit_rlib=12000000
-limit_build_ms=3000
+limit_build_ms=2500
 failed=0
 
 # check NAME FIGURE LIMIT: prints a figure and its limit; over the limit the script fails.
