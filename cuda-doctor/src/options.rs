@@ -13,7 +13,7 @@ Explains why CUDA does or does not work on this machine.
 Usage: cuda-doctor [--json] [--timeout SECONDS]
 
   --json             print the report as JSON
-  --timeout SECONDS  give the driver, and then the test kernel on each device, this long (default 60)
+  --timeout SECONDS  give the driver, and then the test kernel on each device, this long (1 to 86400, default 60)
   --help, --version
 
 The report covers the search for the driver's library, the driver and its devices, device nodes and permissions, containers,
@@ -25,11 +25,11 @@ Exit code:
   1  there is no GPU to use: no driver, or no device
   2  something is broken, or an option is wrong
 
-The software driver is not a GPU, so with it the exit code is 1, unless the user chose it: with CUDA_DRIVER=software, or with
-CUDA_DRIVER or CUDA_DRIVER_LIBRARY set to its path, the exit code is 0 if its test kernel gives correct results. A CI job
+The software driver is not a GPU. If the search finds it, the exit code is 1. If you choose it, with CUDA_DRIVER=software, or
+with its path in CUDA_DRIVER or CUDA_DRIVER_LIBRARY, the exit code is 0 if the test kernel gives correct results. A CI job
 without a GPU can therefore run `CUDA_DRIVER=software soft-cuda run cuda-doctor`.
 
-As root, NVIDIA's driver may load its kernel module and make device nodes when it is initialised.";
+If you run this program as root, NVIDIA's driver may load its kernel module and make device nodes.";
 
 /// The option for child processes, which users do not need.
 pub(crate) const TASK: &str = "--task";

@@ -44,8 +44,10 @@ fn unsupported(findings: &Findings) -> Option<Problem> {
     None
 }
 
-/// Returns a problem if the driver crashed or hung while it was examined.
+/// Returns a problem if the driver crashed or hung while it was examined, or if it could not be examined.
 fn ended(findings: &Findings) -> Option<Problem> {
+    let mut advice =
+        "restart the machine; if that does not help, install the driver again. The system's log (dmesg) may say more.";
     let text = match &findings.driver_ending {
         Ending::Completed | Ending::NotNeeded => return None,
         Ending::TimedOut { step, seconds } => {
@@ -58,11 +60,10 @@ fn ended(findings: &Findings) -> Option<Problem> {
             format!("The driver crashed with {status}: {step}. It printed: {output}")
         }
         Ending::NotStarted { message } => {
+            advice = "";
             format!("The process that examines the driver could not be started: {message}.")
         }
     };
-    let advice =
-        "restart the machine; if that does not help, install the driver again. The system's log (dmesg) may say more.";
     Some(Problem::new(Cause::Crash, Severity::Broken, text, advice))
 }
 
@@ -94,18 +95,27 @@ fn named(findings: &Findings) -> Option<Problem> {
             "{variable} names {path}, which cannot be loaded: {}.",
             reason.unwrap_or("no message")
         ),
-        format!("set {variable} to the path of libcuda.so.1{hint}, or unset it."),
+        format!("set {variable} to the path of libcuda.so.1 (on Windows nvcuda.dll){hint}, or unset it."),
     ))
 }
 
-/// Returns a problem if a stub was loaded: the user named it, or it is not in a folder for stubs.
+/// Returns a problem if a stub was loaded, either because the user named it, or because it is outside a folder named
+/// `stubs`, so that the search did not recognise it.
 fn stub_loaded(findings: &Findings) -> Option<Problem> {
     let library = findings.driver.library.as_ref()?;
     if library.kind != LibraryKind::Stub {
         return None;
     }
     let Choice::Named { variable, path } = &findings.choice else {
-        return Some(stub(findings, library.path.as_deref().unwrap_or(&library.place)));
+        let path = library.path.as_deref().unwrap_or(&library.place);
+        // A path may have a root in front, as the places do.
+        let is_stub = |file: &LibraryFile| {
+            let real = file.real_path.as_ref();
+            path.ends_with(&file.path) || real.is_some_and(|real| path.ends_with(real))
+        };
+        let driver = driver_files(findings).find(|file| fits(findings, file) && !is_stub(file));
+        let driver = driver.filter(|_| path.starts_with('/'));
+        return Some(driver.map_or_else(|| stub(findings, path), |file| stub_first(path, file)));
     };
     Some(Problem::new(
         Cause::NamedLibrary,
@@ -124,27 +134,40 @@ fn stub(findings: &Findings, path: &str) -> Problem {
     )
 }
 
+/// Returns the problem that the loader finds a stub before a driver's library for this processor.
+fn stub_first(stub: &str, file: &LibraryFile) -> Problem {
+    Problem::new(
+        Cause::StubFirst,
+        Severity::Broken,
+        format!(
+            "The system's loader finds {stub}, the stub library of a CUDA toolkit, instead of the driver's {}.",
+            file.path
+        ),
+        "remove the stub's folder from LD_LIBRARY_PATH, and delete links named libcuda.so.1 that lead to the stub.",
+    )
+}
+
+/// Returns the files of installed drivers.
+fn driver_files(findings: &Findings) -> impl Iterator<Item = &LibraryFile> {
+    let files = findings.library_files.iter();
+    files.filter(|file| file.role == LibraryRole::Driver)
+}
+
+/// Returns true if a file is a library for the processor of this program.
+fn fits(findings: &Findings, file: &LibraryFile) -> bool {
+    let elf = file.elf.as_ref();
+    elf.is_some_and(|elf| elf.bits == 64 && elf.architecture == findings.process.architecture)
+}
+
 /// Returns a problem if no driver was loaded.
 fn not_loaded(findings: &Findings) -> Option<Problem> {
     if findings.driver.library.is_some() {
         return None;
     }
-    let driver_files = || {
-        findings
-            .library_files
-            .iter()
-            .filter(|file| file.role == LibraryRole::Driver)
-    };
-    let fits = |file: &&LibraryFile| {
-        let architecture = &findings.process.architecture;
-        file.elf
-            .as_ref()
-            .is_some_and(|elf| elf.bits == 64 && elf.architecture == *architecture)
-    };
-    if let Some(file) = driver_files().find(fits) {
+    if let Some(file) = driver_files(findings).find(|file| fits(findings, file)) {
         return Some(matching_file(findings, file));
     }
-    let elf_files = || driver_files().filter_map(|file| Some((file, file.elf.as_ref()?)));
+    let elf_files = || driver_files(findings).filter_map(|file| Some((file, file.elf.as_ref()?)));
     if let Some((file, _)) = elf_files().find(|(_, elf)| elf.bits == 32) {
         return Some(Problem::new(
             Cause::ThirtyTwoBit,
@@ -161,19 +184,19 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
             Cause::OtherProcessor,
             Severity::Broken,
             format!(
-                "{} is for {}, and this program for {}.",
+                "{} is for {}, but this program is for {}.",
                 file.path, elf.architecture, findings.process.architecture
             ),
-            "install the driver for this processor, or build the program for the other.",
+            "install the driver for this processor, or build the program for the library's processor.",
         ));
     }
-    if let Some(file) = driver_files().next() {
-        let message = message_for(findings, file).unwrap_or("it is not a library");
+    if let Some(file) = driver_files(findings).next() {
+        let message = message_for(findings, file).unwrap_or("it is not a library, or this user cannot read it");
         return Some(Problem::new(
             Cause::NotLoadable,
             Severity::Broken,
             format!("{} cannot be loaded: {message}.", file.path),
-            "install the driver again.",
+            "let this user read the file, or install the driver again.",
         ));
     }
     if let Some(path) = stub_path(findings) {
@@ -182,8 +205,8 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
     Some(nothing(findings))
 }
 
-/// Returns the problem with an installed library for this processor that was not loaded: it is broken, or the loader
-/// does not search its folder.
+/// Returns the problem with an installed library for this processor that was not loaded: it is broken, the loader finds
+/// a stub first, or the loader does not search its folder.
 fn matching_file(findings: &Findings, file: &LibraryFile) -> Problem {
     if let Some(message) = message_for(findings, file) {
         return Problem::new(
@@ -194,15 +217,7 @@ fn matching_file(findings: &Findings, file: &LibraryFile) -> Problem {
         );
     }
     if let Some(stub) = stub_tried(findings) {
-        return Problem::new(
-            Cause::StubFirst,
-            Severity::Broken,
-            format!(
-                "The system's loader finds {stub}, the stub library of a CUDA toolkit, instead of the driver's {}.",
-                file.path
-            ),
-            "remove the stub's folder from LD_LIBRARY_PATH, and links to the stub named libcuda.so.1.",
-        );
+        return stub_first(stub, file);
     }
     let folder = file.path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     Problem::new(
@@ -219,7 +234,7 @@ fn matching_file(findings: &Findings, file: &LibraryFile) -> Problem {
     )
 }
 
-/// Returns the loader's message for a file, if it tried that file.
+/// Returns the loader's message for a file that it tried and could not load.
 fn message_for<'a>(findings: &'a Findings, file: &LibraryFile) -> Option<&'a str> {
     findings
         .driver
@@ -266,15 +281,16 @@ fn nothing(findings: &Findings) -> Problem {
             Cause::NoDriver,
             Severity::Broken,
             format!("NVIDIA's kernel module {version} is loaded, but libcuda.so.1 is not installed."),
-            "install the driver's libraries for CUDA in the kernel module's version (on Debian the package libcuda1, on Ubuntu \
-             libnvidia-compute).",
+            "install the driver's CUDA libraries, in the same version as the kernel module (on Debian the package libcuda1, on \
+             Ubuntu libnvidia-compute).",
         );
     }
     let text = match &system.gpus {
         Some(gpus) if gpus.is_empty() => "There is no CUDA driver, and no NVIDIA GPU on the PCI bus.".to_owned(),
         Some(gpus) => {
             let addresses: Vec<&str> = gpus.iter().map(|gpu| gpu.address.as_str()).collect();
-            format!("There is no CUDA driver for the GPU at {}.", addresses.join(", "))
+            let gpus = if gpus.len() == 1 { "GPU" } else { "GPUs" };
+            format!("There is no CUDA driver for the {gpus} at {}.", addresses.join(", "))
         }
         None => "There is no CUDA driver.".to_owned(),
     };

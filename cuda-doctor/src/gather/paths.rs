@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a file below the root, given as it would be below `/`.
+/// Returns the path below the root for this absolute path.
 pub(super) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Returns a path without the root; a path outside the root is unchanged.
+/// Removes the root from a path; a path outside the root is unchanged.
 pub(super) fn display(root: &Path, path: &Path) -> String {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     path.strip_prefix(root)

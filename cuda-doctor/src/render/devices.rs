@@ -29,7 +29,7 @@ fn section(device: &Device, run: Option<&KernelRun>) -> Section {
         section.row("UUID", uuid);
     }
     if let Some(address) = &device.pci_bus_id {
-        section.row("PCI bus", address);
+        section.row("PCI address", address);
     }
     for attribute in ATTRIBUTES {
         let is_shown_above = matches!(attribute.key, CAPABILITY_MAJOR | CAPABILITY_MINOR);
@@ -90,7 +90,7 @@ fn result_text(run: &KernelRun) -> String {
 /// Describes how a child process ended.
 pub(super) fn ending(ending: &Ending) -> String {
     match ending {
-        Ending::NotNeeded => "not started".to_owned(),
+        Ending::NotNeeded => "not needed".to_owned(),
         Ending::Completed => "completed".to_owned(),
         Ending::TimedOut { step, seconds } => format!("no answer within {seconds} seconds: {step}"),
         Ending::Crashed { step, status, .. } => format!("crashed with {status}: {step}"),

@@ -149,6 +149,19 @@ fn stub_that_hides_the_driver() {
 }
 
 #[test]
+fn stub_outside_its_folder_that_hides_the_driver() {
+    let tree = Tree::new("stub-loaded").gpu(Some("nvidia")).driver(VERSION);
+    let mut findings = Report::new(&tree, Driver::Init(34)).findings;
+    let library = findings.driver.library.as_mut().expect("a library");
+    library.path = Some("/opt/toolkit/libcuda.so.1".to_owned());
+    let diagnosis = diagnose(&findings);
+    assert_eq!(diagnosis.problems[0].cause, Cause::StubFirst);
+    let text = &diagnosis.problems[0].text;
+    assert!(text.contains("finds /opt/toolkit/libcuda.so.1"), "{text}");
+    assert!(text.ends_with("libcuda.so.1."), "{text}");
+}
+
+#[test]
 fn stub_that_a_variable_names() {
     let tree = Tree::new("stub-named").toolkit();
     let path = tree.root().join("usr/local/cuda-13.5/lib64/stubs/libcuda.so");
