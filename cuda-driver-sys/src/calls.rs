@@ -4,7 +4,8 @@
 pub(crate) mod arity;
 
 /// Defines the calls. It is used in the crate's root, which has the names of all types; a module would have to import
-/// them, and a crate's metadata lists what each module imports.
+/// them, and a crate's metadata lists what each module imports. The sentence about result codes and safety is repeated,
+/// because a macro for it makes the compiled crate 100 KB larger.
 macro_rules! functions {
     (
         own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $opage:literal $ocall:ident;)* }
