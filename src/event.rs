@@ -80,7 +80,7 @@ impl Event {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// Records the stream that the event was recorded in.
+    /// Stores the stream in which the event was recorded, and the number of the newest host function.
     #[inline]
     pub(crate) fn set_stream(&self, stream: sys::CUstream) {
         self.last.store(host_fn::last_number(), Ordering::Relaxed);

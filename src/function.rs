@@ -15,7 +15,7 @@ use crate::{Error, Module, Result, Stream, checked};
 
 pub use self::occupancy::BlockSize;
 
-/// A kernel of a module. It is a reference to the module, which stays loaded.
+/// A kernel of a module. It keeps the module loaded, unless it is [borrowed](Self::borrow_raw).
 #[derive(Clone)]
 pub struct Function {
     raw: sys::CUfunction,
@@ -255,7 +255,7 @@ impl Function {
     /// driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
-    /// Returns the first argument that does not fit.
+    /// Returns an [`ArgumentError`] for too few or too many arguments, and for the first argument that does not fit.
     #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
@@ -374,7 +374,7 @@ impl Function {
         unsafe { checked::func_get_name(self.raw) }
     }
 
-    /// Makes the module's context current until the guard is dropped, if it is known.
+    /// Makes the module's context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]
     fn enter(&self) -> Result<Option<Entered<'_>>> {

@@ -158,8 +158,8 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     resume_up_to(usize::MAX, stream, context);
 }
 
-/// Resumes a panic of a host function in a stream whose number is at most `last`. Called after waits for an event, which
-/// was recorded when `last` was the newest function: a later one may be in another stream with the same handle.
+/// Resumes a panic in a stream of a host function whose number is at most `last`. Called after waits for an event,
+/// which was recorded when `last` was the newest function: a later one may be in another stream with the same handle.
 #[inline]
 #[track_caller]
 pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUcontext>) {

@@ -10,7 +10,7 @@ use crate::{Dim3, Error, Result, Stream, checked};
 #[inline]
 #[track_caller]
 pub(super) fn check_versions(attributes: &[LaunchAttribute<'_>], function: sys::Function) -> Result<()> {
-    // Every driver that has the function has the first attributes.
+    // The version is not queried if there are no attributes, or only ones that this crate does not know.
     let newest = attributes.iter().map(LaunchAttribute::since).max().unwrap_or(0);
     if newest > sys::Function::cuLaunchKernelEx.since() && sys::DEFAULT.version().is_some_and(|has| has < newest) {
         return Err(Error::refused(

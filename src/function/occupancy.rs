@@ -217,7 +217,7 @@ impl Function {
     }
 
     /// Returns the number of clusters of a launch that run on the device at once
-    /// ([`cuOccupancyMaxActiveClusters`](checked::occupancy_max_active_clusters)). The attributes contain
+    /// ([`cuOccupancyMaxActiveClusters`](checked::occupancy_max_active_clusters)). The attributes must contain
     /// [`LaunchAttribute::cluster`], unless the kernel has a fixed cluster size.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ impl Function {
         Ok(clusters.unsigned_abs())
     }
 
-    /// Returns the number of blocks in the largest cluster of a launch that can run
+    /// Returns the number of blocks in the largest cluster that such a launch can have
     /// ([`cuOccupancyMaxPotentialClusterSize`](checked::occupancy_max_potential_cluster_size)). A
     /// [`LaunchAttribute::cluster`] is ignored.
     ///

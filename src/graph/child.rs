@@ -43,8 +43,8 @@ impl Graph {
     /// [`Node::child_graph`] is the copy; later changes of `child` do not change it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, contains it or is inside it, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` if it allocates or frees memory, or is itself the graph of a node.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, or one outermost graph contains both, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` if `child` allocates or frees memory, or is itself the graph of a node.
     #[inline]
     #[doc(alias = "cuGraphAddChildGraphNode")]
     #[track_caller]
@@ -68,7 +68,7 @@ impl Graph {
     /// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
     ///
     /// # Errors
-    /// Returns the errors of [`add_node`](Self::add_node). The graph is then dropped. The driver must support CUDA 12.9.
+    /// Returns the errors of [`add_node`](Self::add_node). `child` is then dropped. The driver must support CUDA 12.9.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE")]

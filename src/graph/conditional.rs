@@ -9,8 +9,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUgraphConditionalNodeType, CUgraphNodeParams, CUgraphNodeType};
 use crate::{Context, Error, Result, checked};
 
-/// The value that a conditional node of a graph tests. Kernels set it with `cudaGraphSetConditional`, to which they
-/// pass the number that [`as_raw`](Self::as_raw) returns.
+/// The handle of the value that a conditional node of a graph tests. Kernels set the value with
+/// `cudaGraphSetConditional`, to which they pass the number that [`as_raw`](Self::as_raw) returns.
 #[derive(Debug, Clone, Copy)]
 pub struct ConditionalHandle<'g> {
     raw: sys::CUgraphConditionalHandle,
@@ -119,7 +119,7 @@ impl Graph {
         self.add_conditional(after, handle, CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE, 1)
     }
 
-    /// Adds a node that runs the body whose index is the value, or none if there are fewer
+    /// Adds a node that runs the body whose index is the value, or no body if the value is not less than `bodies`
     /// ([`cuGraphAddNode`](checked::graph_add_node)). The driver must support CUDA 12.8.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub struct CopyParams {
 }
 
 impl CopyParams {
-    /// Returns a copy of one row.
+    /// Returns the record of a copy of one row of `bytes` bytes, without source and target.
     #[inline]
     fn row(bytes: usize) -> CUDA_MEMCPY3D {
         CUDA_MEMCPY3D {

@@ -80,8 +80,8 @@ impl GraphError {
         self.error
     }
 
-    /// Returns the driver's reason for a failed instantiation; `None` if the driver is older than CUDA 12.0, and for a
-    /// failed update.
+    /// Returns the driver's reason for a failed instantiation; `None` if the driver is older than CUDA 12.0, if the
+    /// graph's context could not be made current, and for a failed update.
     #[inline]
     #[must_use]
     pub const fn instantiate_result(&self) -> Option<CUgraphInstantiateResult> {
@@ -132,7 +132,7 @@ fn label(node: sys::CUgraphNode, index: Option<usize>) -> String {
         return place;
     };
     if kind == CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
-        // SAFETY: as above; the graph keeps the functions of its nodes alive.
+        // SAFETY: as above. The functions of its nodes are live: the graph keeps them, or the caller who captured it does.
         if let Ok(params) = unsafe { checked::graph_kernel_node_get_params(node) } {
             // SAFETY: as above. A null function, as for a kernel of a library, is an error.
             if let Ok(name) = unsafe { checked::func_get_name(params.func) } {

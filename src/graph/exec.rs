@@ -9,7 +9,7 @@ use crate::{Borrowed, Context, Result, Stream, checked, sys};
 
 /// An executable graph: a graph that the driver checked and prepared for launches in streams.
 ///
-/// Its nodes can be changed one by one, each named by its node in the graph that it was made from, or all at once with
+/// Its nodes can be changed one by one, with the nodes of the graph that it was made from as names, or all at once with
 /// [`update`](Self::update). Changes apply to later launches; a launch that is pending keeps its parameters.
 ///
 /// ```
@@ -61,7 +61,7 @@ impl GraphExec {
         &self.kept
     }
 
-    /// Makes the context current until the guard is dropped, if it is known.
+    /// Makes the context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]
     pub(super) fn enter(&self) -> Result<Option<Entered<'_>>> {

@@ -77,7 +77,7 @@ impl Drop for Registered {
     }
 }
 
-/// Calls the function with this number. The driver calls this function in each launch.
+/// Calls the function with this number. The driver calls `run` in each launch.
 #[inline]
 unsafe extern "system" fn run(number: *mut c_void) {
     let found = functions().entries.get(&number.addr()).cloned();
@@ -123,7 +123,7 @@ impl Graph {
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls, if the stream is
     /// of the graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
-    /// [`Event::synchronize`](crate::Event::synchronize) of any recorded event, and
+    /// [`Event::synchronize`](crate::Event::synchronize) of any event that was recorded in a stream, and
     /// [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors

@@ -48,7 +48,8 @@ impl Graph {
         };
         let plain = |error| GraphError::of_instantiate(error, None, ptr::null_mut(), self);
         let _current = self.enter().map_err(plain)?;
-        // SAFETY: the handles are live; functions, events and host functions of the nodes are kept alive.
+        // SAFETY: the handles are live; functions, events and host functions of the nodes are kept alive by the graph, or by
+        // the caller who captured it.
         let made = match unsafe { checked::graph_instantiate_with_params(self.as_raw(), &mut params) } {
             Err(error) if error.is_missing_function() => {
                 // SAFETY: as above.

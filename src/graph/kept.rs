@@ -100,7 +100,8 @@ impl Kept {
         copy
     }
 
-    /// Returns true for the list of the same graph, or of a graph that contains it.
+    /// Returns true for the lists of one graph, or of two graphs inside the same outermost graph. Returns false for
+    /// borrowed graphs, whose lists are not known.
     #[inline]
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (&self.values, &other.values) {

@@ -40,7 +40,8 @@ fn params(
     }
 }
 
-/// Makes the context of a function current, or `other` if that is not known. The driver crashes without a current context.
+/// Makes the context of a function current, or `other` if the function's context is not known. The driver crashes
+/// without a current context.
 #[inline]
 #[track_caller]
 fn enter<'a>(function: &'a Function, other: Option<&'a Context>, called: sys::Function) -> Result<Option<Entered<'a>>> {
@@ -109,7 +110,8 @@ impl Node<'_> {
     #[doc(alias = "cuGraphKernelNodeGetParams")]
     #[track_caller]
     pub fn kernel_params(&self) -> Result<CUDA_KERNEL_NODE_PARAMS> {
-        // SAFETY: the node is in the graph, which is live and keeps its modules loaded.
+        // SAFETY: the node is in the graph, which is live. Its modules are loaded: the graph keeps them, or the caller who
+        // captured it does.
         unsafe { checked::graph_kernel_node_get_params(self.as_raw()) }
     }
 

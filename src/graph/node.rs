@@ -5,7 +5,7 @@ use core::{fmt, hash, ptr};
 use super::owner::Graph;
 use crate::{Result, checked, sys};
 
-/// A node of a graph. It is a copyable reference to the graph.
+/// A node of a graph. It borrows the graph, and can be copied.
 ///
 /// Calls that take a node and an [executable graph](crate::GraphExec) act on the node's counterpart there. They return
 /// `CUDA_ERROR_INVALID_VALUE` if the executable graph was made from another graph, or before the node was added.

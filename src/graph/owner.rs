@@ -82,7 +82,7 @@ impl Graph {
         &self.kept
     }
 
-    /// Makes the context current until the guard is dropped, if it is known.
+    /// Makes the context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]
     pub(super) fn enter(&self) -> Result<Option<Entered<'_>>> {
@@ -164,7 +164,7 @@ impl Graph {
     /// made from it stay valid.
     ///
     /// # Errors
-    /// Returns an error from earlier asynchronous work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuGraphDestroy")]
     #[track_caller]

@@ -66,8 +66,8 @@ impl UserObject {
     pub fn new<T: Send + 'static>(value: T) -> Result<Self> {
         let value = Box::into_raw(Box::new(value));
         let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC;
-        // SAFETY: `destroy` does not unwind, and the pointer is valid until it is called. If a destructor of the caller's type
-        // calls the driver, the driver returns an error.
+        // SAFETY: `destroy` does not unwind, and the pointer is valid until `destroy` is called. If a destructor of the
+        // caller's type calls the driver, the driver returns an error.
         match unsafe { checked::user_object_create(value.cast(), Some(destroy::<T>), 1, flags.0) } {
             Ok(raw) => Ok(Self {
                 raw,

@@ -112,7 +112,7 @@ impl DeviceResource {
     }
 }
 
-/// The largest number of groups that a split returns: more than any device has multiprocessors.
+/// The largest number of groups that `split_by_count` returns: more than any device has multiprocessors.
 const MAX_GROUPS: usize = 4096;
 
 impl fmt::Debug for DeviceResource {

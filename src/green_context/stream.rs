@@ -6,7 +6,7 @@ use crate::{Result, Stream, checked, sys};
 impl GreenContext {
     /// Creates a non-blocking stream whose work runs on the green context's multiprocessors
     /// ([`cuGreenCtxStreamCreate`](checked::green_ctx_stream_create)). A lower number is a higher priority: the device
-    /// prefers that work, but does not guarantee an order.
+    /// prefers work of a higher priority, but does not guarantee an order.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5.

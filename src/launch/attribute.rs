@@ -15,8 +15,8 @@ use crate::{DevicePtr, Event};
 
 /// An attribute of a launch, for [`Function::launch_with`](crate::Function::launch_with) and the occupancy of clusters.
 ///
-/// Each function names the CUDA version that introduced the attribute. [`launch_with`](crate::Function::launch_with)
-/// returns an error if the driver is older.
+/// Each constructor names the CUDA version that introduced its attribute. [`launch_with`](crate::Function::launch_with)
+/// returns an error if the driver is older; it does not check attributes that this crate does not know.
 ///
 /// ```
 /// use cuda_driver::LaunchAttribute;
@@ -28,7 +28,7 @@ use crate::{DevicePtr, Event};
 #[repr(transparent)]
 pub struct LaunchAttribute<'a> {
     raw: CUlaunchAttribute,
-    /// The event of the attribute.
+    /// Keeps the borrow of the event whose handle is in `raw`.
     event: PhantomData<&'a Event>,
 }
 
@@ -192,7 +192,8 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Chooses the domain whose memory operations a fence of the kernel orders. Needs CUDA 12.0.
+    /// Chooses the domain of the kernel's memory operations; its fences need not wait for operations of other domains.
+    /// Needs CUDA 12.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN")]
@@ -243,7 +244,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Schedules blocks for the use of NVLink. Needs CUDA 13.0.
+    /// Schedules blocks so as to make better use of NVLink. Needs CUDA 13.0.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING")]
@@ -295,7 +296,7 @@ impl<'a> LaunchAttribute<'a> {
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING => 13000,
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
             | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => 13020,
-            // The attributes of CUDA 11.8, the first version whose drivers have `cuLaunchKernelEx` for all of them.
+            // The attributes of CUDA 11.8. Drivers have `cuLaunchKernelEx` from CUDA 11.6 on, but may not know all of these.
             id if id.0 <= CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY.0 => 11080,
             _ => 0,
         }
@@ -314,16 +315,17 @@ impl fmt::Debug for LaunchAttribute<'_> {
 ///
 /// The size is at most [`Attributes::max_access_policy_window_size`](crate::device::Attributes::max_access_policy_window_size).
 /// [`Context::set_limit`](crate::Context::set_limit) of `CU_LIMIT_PERSISTING_L2_CACHE_SIZE` reserves a part of the cache
-/// for persisting accesses, and [`Context::reset_persisting_l2_cache`](crate::Context::reset_persisting_l2_cache) ends them.
+/// for persisting accesses, and [`Context::reset_persisting_l2_cache`](crate::Context::reset_persisting_l2_cache) makes
+/// all persisting lines of the cache normal again.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessPolicyWindow {
     /// The start of the range.
     pub ptr: DevicePtr,
     /// The size of the range in bytes.
     pub bytes: usize,
-    /// The part of the accesses that are `hit`, from 0 to 1.
+    /// The part of the accesses that is treated as `hit`, from 0 to 1.
     pub hit_ratio: f32,
-    /// The kind of these accesses.
+    /// The kind of the accesses in that part.
     pub hit: CUaccessProperty,
     /// The kind of all other accesses in the range; not `CU_ACCESS_PROPERTY_PERSISTING`.
     pub miss: CUaccessProperty,

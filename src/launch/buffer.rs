@@ -143,7 +143,8 @@ unsafe impl KernelArgs for &ParamBuffer {
     #[inline]
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
         if self.is_empty() {
-            // A driver does not check the length of the list, but rejects a kernel with parameters if both pointers are null.
+            // The driver does not notice that an empty buffer is too short for a kernel with parameters, but rejects such a
+            // launch if both pointers are null.
             return (ptr::null_mut(), ptr::null_mut());
         }
         (ptr::null_mut(), storage.as_mut_ptr())

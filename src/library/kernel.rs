@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, Device, Error, Function, Result, Stream, checked};
 
-/// A kernel of a library, for all contexts. It is a reference to the library, which stays loaded.
+/// A kernel of a library, for all contexts. It keeps the library loaded, unless it is [borrowed](Self::borrow_raw).
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, Library, sys::CUfunction_attribute};
@@ -142,7 +142,7 @@ impl Kernel {
     /// driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
-    /// Returns the first argument that does not fit.
+    /// Returns an [`ArgumentError`] for too few or too many arguments, and for the first argument that does not fit.
     #[inline]
     #[doc(alias = "cuKernelGetParamInfo")]
     #[track_caller]

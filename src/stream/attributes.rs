@@ -18,7 +18,7 @@ impl Stream {
         unsafe { checked::stream_get_attribute(self.as_raw(), attribute) }
     }
 
-    /// Sets an attribute for later launches ([`cuStreamSetAttribute`](checked::stream_set_attribute)). The methods
+    /// Sets an attribute for later work ([`cuStreamSetAttribute`](checked::stream_set_attribute)). The methods
     /// below set the known attributes with their types.
     ///
     /// # Safety
@@ -47,7 +47,7 @@ impl Stream {
         unsafe { checked::stream_copy_attributes(self.as_raw(), other.as_raw()) }
     }
 
-    /// Returns the memory for which kernels of this stream prefer the L2 cache.
+    /// Returns how the accesses of this stream's kernels to a range of memory use the L2 cache.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -59,7 +59,8 @@ impl Stream {
         Ok(unsafe { value.accessPolicyWindow })
     }
 
-    /// Sets the memory for which kernels of this stream prefer the L2 cache. The driver does not access that memory.
+    /// Sets how the accesses of this stream's kernels to a range of memory use the L2 cache. The driver does not access
+    /// that memory.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the ratio is not between 0 and 1, or the size is over the device's
@@ -73,7 +74,7 @@ impl Stream {
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value) }
     }
 
-    /// Returns how threads wait for the stream. Until it is set, drivers return a number that is not a valid policy.
+    /// Returns how threads wait for the stream. Until a policy is set, drivers return a number that is not a valid policy.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -112,7 +113,7 @@ impl Stream {
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) }
     }
 
-    /// Returns the memory synchronisation domain of kernels.
+    /// Returns the memory synchronisation domain of the stream's kernels.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver is older than CUDA 12.0.
@@ -124,7 +125,7 @@ impl Stream {
         Ok(unsafe { value.memSyncDomain })
     }
 
-    /// Sets the memory synchronisation domain of kernels.
+    /// Sets the memory synchronisation domain of the stream's kernels.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown domain, and if the driver is older than CUDA 12.0.
@@ -167,7 +168,7 @@ impl Stream {
     /// ([`cuStreamGetId`](checked::stream_get_id)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.0.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.0.
     #[inline]
     #[doc(alias = "cuStreamGetId")]
     #[track_caller]
@@ -179,7 +180,7 @@ impl Stream {
     /// Returns the device of the stream ([`cuStreamGetDevice`](checked::stream_get_device)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.8.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.8.
     #[inline]
     #[doc(alias = "cuStreamGetDevice")]
     #[track_caller]

@@ -21,7 +21,8 @@ impl Event {
 
     /// Records the work that is currently queued in a stream, with flags
     /// ([`cuEventRecordWithFlags`](checked::event_record_with_flags)). In a capture, `CU_EVENT_RECORD_EXTERNAL` adds a node
-    /// that records the event in each launch of the graph.
+    /// that records the event in each launch of the graph. The graph does not keep the event alive: pass an `Arc` of it to
+    /// [`Graph::keep`](crate::Graph::keep).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and `CUDA_ERROR_INVALID_VALUE` for unknown flags.
