@@ -168,7 +168,7 @@ fn handles_pass_through_owners() {
         let owner = (row.pass)(&context);
         assert_eq!(ends(), [""; 0], "{}", row.name);
         drop(owner);
-        // The reference that `into_raw` of a buffer leaks is not the last one.
+        // The reference to the memory that `into_raw` of a buffer leaked destroys nothing.
         assert_eq!(ends(), row.ends, "{}", row.name);
     }
 }

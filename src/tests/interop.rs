@@ -78,7 +78,7 @@ fn peer_access_ends_after_the_work() {
     let end = [push, "cuCtxSynchronize", "cuCtxDisablePeerAccess", pop];
     drop(access);
     assert_eq!(fake::calls(), end);
-    // Also after a fault, which both calls return.
+    // Also if the wait returns a fault.
     let access = context.enable_peer_access(&peer).unwrap();
     fake::calls();
     fake::fail("cuCtxSynchronize", 719);

@@ -444,7 +444,7 @@ fn a_stored_panic_does_not_resume_in_a_drop() {
     let pending = stream.upload(host, device).unwrap();
     fake::calls();
     assert_eq!(panic_of(|| pending.wait()), Some("first"));
-    // The work is done, so the buffers are returned.
+    // The work is done, so the buffers are freed and not leaked.
     assert_eq!(
         fake::calls(),
         [
