@@ -3,7 +3,7 @@
 use crate::sys::{self, CUmemcpyAttributes, CUmemcpySrcAccessOrder};
 use crate::{Context, DevicePtr, Result, Stream, checked};
 
-/// A copy for [`Stream::copy_batch`].
+/// A copy for [`Stream::copy_batch`] or [`Stream::copy_with_attributes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchCopy {
     /// The destination: device memory, or the address of host memory.
@@ -178,7 +178,8 @@ impl Stream {
 
 impl Context {
     /// Copies between addresses of device or host memory ([`cuMemcpy`](checked::memcpy)). Like all copies without a stream,
-    /// it may still run when the call returns, if both addresses are device memory.
+    /// it may still run when the call returns, if the destination is device memory, and the source is device memory or host
+    /// memory that is not page-locked.
     ///
     /// # Safety
     /// Both ranges must stay allocated until the copy is done. Until then, no other work may write to them or read the

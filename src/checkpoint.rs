@@ -39,8 +39,8 @@ impl Process {
     /// Returns the state of the process ([`cuCheckpointProcessGetState`](checked::checkpoint_process_get_state)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such process, and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the
-    /// driver is older than CUDA 12.8.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such process, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.8.
     #[inline]
     #[doc(alias = "cuCheckpointProcessGetState")]
     #[track_caller]
@@ -63,7 +63,8 @@ impl Process {
     }
 
     /// Makes CUDA calls of a running process wait, and waits for its work
-    /// ([`cuCheckpointProcessLock`](checked::checkpoint_process_lock)). A timeout of 0 waits without limit.
+    /// ([`cuCheckpointProcessLock`](checked::checkpoint_process_lock)). The timeout is in milliseconds; 0 waits
+    /// without limit.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not running, and `CUDA_ERROR_NOT_READY` after the timeout.

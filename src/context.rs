@@ -231,8 +231,9 @@ impl Context {
         })
     }
 
-    /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)), or
-    /// releases it if it is a primary context, and returns the result. Otherwise, the last reference does that.
+    /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)), releases
+    /// it if it is a primary context, or destroys its green context, and returns the result. Otherwise, the last reference
+    /// does that.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

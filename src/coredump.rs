@@ -56,7 +56,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting, `CUDA_ERROR_NOT_PERMITTED` if a debugger is attached, and
-    /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.1.
+    /// a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.1.
     #[inline]
     #[doc(alias = "cuCoredumpGetAttribute")]
     #[doc(alias = "cuCoredumpGetAttributeGlobal")]
@@ -82,7 +82,8 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting or a wrong size, `CUDA_ERROR_NOT_PERMITTED` if the setting
-    /// can no longer be changed, and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.1.
+    /// can no longer be changed, and a [missing-function error](crate::Error::is_missing_function) if the driver is older
+    /// than CUDA 12.1.
     #[inline]
     #[doc(alias = "cuCoredumpSetAttribute")]
     #[doc(alias = "cuCoredumpSetAttributeGlobal")]
@@ -265,7 +266,7 @@ impl Settings<'_> {
         self.set_text(CUcoredumpSettings::CU_COREDUMP_PIPE, name)
     }
 
-    /// Returns the parts that core dumps leave out.
+    /// Returns the flags, most of which name a part that core dumps leave out.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -278,7 +279,7 @@ impl Settings<'_> {
         Ok(CUCoredumpGenerationFlags(number))
     }
 
-    /// Sets the parts that core dumps leave out.
+    /// Sets the flags, most of which name a part that core dumps leave out.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -322,7 +323,7 @@ impl CoredumpCallback {
     /// panic in it is ignored.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 13.2.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuCoredumpRegisterStartCallback")]
     #[track_caller]
@@ -339,7 +340,7 @@ impl CoredumpCallback {
     /// a panic in it is ignored.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 13.2.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuCoredumpRegisterCompleteCallback")]
     #[track_caller]

@@ -17,8 +17,7 @@
 //! A [`LogCallback`] passes every message of the process to a closure, and a [`LogPosition`] reads the messages that the
 //! driver still keeps.
 //!
-//! The functions return `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` on a driver that is too old, which
-//! [`Error::is_missing_function`](crate::Error::is_missing_function) recognises.
+//! The functions return a [missing-function error](crate::Error::is_missing_function) if the driver is too old.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::{self, ManuallyDrop};
@@ -51,7 +50,7 @@ static ATTACHED: Mutex<bool> = Mutex::new(false);
 /// failed in between. A message that only repeats code and function is left out.
 ///
 /// # Errors
-/// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
+/// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
 #[inline]
 #[doc(alias = "cuLogsRegisterCallback")]
 #[track_caller]
@@ -121,7 +120,7 @@ impl LogCallback {
     /// The closure must not call the driver, which may deadlock. A panic in it is ignored.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
     #[inline]
     #[doc(alias = "cuLogsRegisterCallback")]
     #[track_caller]
@@ -204,7 +203,7 @@ impl LogPosition {
     /// Returns the position of the next message ([`cuLogsCurrent`](checked::logs_current)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
     #[inline]
     #[doc(alias = "cuLogsCurrent")]
     #[track_caller]
@@ -219,7 +218,7 @@ impl LogPosition {
     /// were lost, a line in the text says so.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.9.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
     #[inline]
     #[doc(alias = "cuLogsDumpToMemory")]
     #[track_caller]

@@ -200,7 +200,7 @@ impl Stream {
     /// Queues several memory operations, which run in order ([`cuStreamBatchMemOp`](checked::stream_batch_mem_op)).
     ///
     /// # Safety
-    /// Each operation must fulfil the conditions of the method of the same name.
+    /// Each write and each wait must fulfil the conditions of the method of the same name.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and if one of them has an invalid address or flags.

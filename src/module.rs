@@ -402,7 +402,7 @@ impl Module {
     }
 }
 
-/// A variable of a module or a library, in device memory. It is a reference to its owner, which stays loaded.
+/// A variable of a module or a library, in device memory. It keeps its module or library loaded.
 #[derive(Clone)]
 pub struct Global {
     ptr: DevicePtr,

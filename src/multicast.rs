@@ -21,7 +21,7 @@ impl Multicast {
     /// ([`cuMulticastGetGranularity`](checked::multicast_get_granularity)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the devices do not support it.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the devices do not support multicast objects.
     #[inline]
     #[doc(alias = "cuMulticastGetGranularity")]
     #[track_caller]
@@ -34,7 +34,7 @@ impl Multicast {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not a multiple of the granularity, and `CUDA_ERROR_NOT_SUPPORTED`
-    /// if the devices do not support it.
+    /// if the devices do not support multicast objects.
     #[inline]
     #[doc(alias = "cuMulticastCreate")]
     #[track_caller]
@@ -85,8 +85,8 @@ impl Multicast {
     /// Same as [`bind_memory`](Self::bind_memory).
     ///
     /// # Errors
-    /// Same as [`bind_memory`](Self::bind_memory), and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is
-    /// older than CUDA 13.1.
+    /// Same as [`bind_memory`](Self::bind_memory), and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuMulticastBindMem_v2")]
     #[track_caller]

@@ -138,7 +138,7 @@ impl DevicePtr {
         unsafe { checked::pointer_set_attribute((&raw const value).cast(), attribute, self.as_raw()) }
     }
 
-    /// Returns the addresses of the allocation that contains this one
+    /// Returns the addresses of the allocation that contains this address
     /// ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
     ///
     /// # Errors

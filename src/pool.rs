@@ -88,7 +88,7 @@ impl fmt::Debug for PoolOptions {
     }
 }
 
-/// One more than the largest attribute.
+/// One more than the largest attribute that this crate knows.
 const ATTRIBUTES: u32 = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID.0 + 1;
 
 impl MemPool {

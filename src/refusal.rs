@@ -1,5 +1,5 @@
-//! Reasons that errors state in place of the code's text. All but the last are of calls that this crate rejects without
-//! making them.
+//! Reasons that errors state in place of the code's text. All but `Alignment` and `Profiler` are of calls that this
+//! crate rejects without making them.
 #![forbid(unsafe_code)]
 
 /// A reason, stored in an [`Error`](crate::Error).

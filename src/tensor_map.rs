@@ -125,7 +125,8 @@ impl TensorMap {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for sizes, strides or an address that the hardware does not support, or for lists of
-    /// different lengths, and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 12.0.
+    /// different lengths, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than
+    /// CUDA 12.0.
     #[inline]
     #[doc(alias = "cuTensorMapEncodeTiled")]
     #[track_caller]
@@ -232,7 +233,7 @@ impl TensorMap {
     /// For the large class, the memory of the tensor must be as large as the manual requires.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver is older than CUDA 13.5.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.5.
     #[inline]
     #[doc(alias = "cuTensorMapSetAllocationClass")]
     #[track_caller]

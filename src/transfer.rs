@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Stream {
-    /// Queues a copy from the host to a device, and returns both buffers when it is done
-    /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device buffer may be longer.
+    /// Queues a copy from the host to a device ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). [`Pending::wait`]
+    /// returns both buffers when the copy is done. The device buffer may be longer.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
@@ -41,8 +41,8 @@ impl Stream {
         }
     }
 
-    /// Queues a copy from a device to the host, and returns both buffers when it is done
-    /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device buffer may be longer.
+    /// Queues a copy from a device to the host ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). [`Pending::wait`]
+    /// returns both buffers when the copy is done. The host buffer may be shorter.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a

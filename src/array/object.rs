@@ -76,7 +76,7 @@ impl Inner {
         unsafe { checked::array_destroy(self.raw) }
     }
 
-    /// Makes the array's context current until the guard is dropped, if it is known.
+    /// Makes the array's context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]
     pub(crate) fn enter(&self) -> Result<Option<Entered<'_>>> {

@@ -34,8 +34,8 @@ use crate::{Context, Result, Stream, checked};
 /// ```
 ///
 /// Extents and offsets are in values, rows and slices; the layers and faces of an array are slices. Memory is a sequence of
-/// rows. Without a pitch, rows have no gaps: each is as long as the x-offset and the extent. Bounds are checked before the
-/// driver is called.
+/// rows. Without a pitch, rows have no gaps: each is as long as the x-offset plus the width. Bounds are checked before
+/// the driver is called.
 ///
 /// A copy between two contexts is made with `cuMemcpy3DPeer`, if both are known.
 #[must_use = "nothing is copied before `run`"]
@@ -130,8 +130,9 @@ impl<'a, T> Copy3d<'a, T> {
         let _current = plan.context().map(Context::enter).transpose()?;
         let Plan { source, target, extent } = &plan;
         let bytes = extent[0];
-        // SAFETY: both sides contain the box and are borrowed until the end, the target's exclusively. Bytes of the source are
-        // initialised, and any bytes are values of the target. When a call returns, it no longer accesses host memory.
+        // SAFETY: both sides contain the box and are borrowed until the end, host memory of the target exclusively. Bytes of
+        // the source are initialised, and any bytes are values of the target. When a call returns, it no longer accesses host
+        // memory.
         unsafe {
             if plan.is_peer() {
                 return checked::memcpy_3d_peer(&plan.peer());

@@ -11,7 +11,7 @@ use crate::{Result, checked};
 ///
 /// Each method returns `CUDA_ERROR_INVALID_VALUE` if the driver does not know the attribute, and `CUDA_ERROR_INVALID_DEVICE`
 /// if there is no such device. The methods have the names of C, without `CU_DEVICE_ATTRIBUTE_`; [`Device::attribute`] returns
-/// any attribute as a number.
+/// any attribute as a number. Sizes of textures and surfaces are in texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes(pub(super) Device);
 
@@ -85,12 +85,12 @@ macro_rules! attributes {
 
 attributes! {
     "the largest number of threads in a block" max_threads_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-    "the largest block in the first dimension" max_block_dim_x: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X;
-    "the largest block in the second dimension" max_block_dim_y: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y;
-    "the largest block in the third dimension" max_block_dim_z: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z;
-    "the largest grid in the first dimension" max_grid_dim_x: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X;
-    "the largest grid in the second dimension" max_grid_dim_y: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y;
-    "the largest grid in the third dimension" max_grid_dim_z: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z;
+    "the largest number of threads of a block in the first dimension" max_block_dim_x: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X;
+    "the largest number of threads of a block in the second dimension" max_block_dim_y: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y;
+    "the largest number of threads of a block in the third dimension" max_block_dim_z: u32 = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z;
+    "the largest number of blocks of a grid in the first dimension" max_grid_dim_x: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X;
+    "the largest number of blocks of a grid in the second dimension" max_grid_dim_y: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y;
+    "the largest number of blocks of a grid in the third dimension" max_grid_dim_z: u32 = CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z;
     "the shared memory that a block can have without [opting in](crate::Function::set_max_dynamic_shared_bytes), in bytes" max_shared_memory_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK;
     "the size of constant memory in bytes" total_constant_memory: u32 = CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY;
     "the number of lanes of a warp" warp_size: u32 = CU_DEVICE_ATTRIBUTE_WARP_SIZE;
@@ -129,9 +129,9 @@ attributes! {
     "the largest number of layers of a layered 1D texture" maximum_texture1d_layered_layers: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS;
     "the largest width of a 2D texture for gather operations" maximum_texture2d_gather_width: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH;
     "the largest height of a 2D texture for gather operations" maximum_texture2d_gather_height: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT;
-    "the alternative largest width of a 3D texture" maximum_texture3d_width_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE;
-    "the alternative largest height of a 3D texture" maximum_texture3d_height_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE;
-    "the alternative largest depth of a 3D texture" maximum_texture3d_depth_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE;
+    "the alternative largest width of a 3D texture; 0 if there is none" maximum_texture3d_width_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE;
+    "the alternative largest height of a 3D texture; 0 if there is none" maximum_texture3d_height_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE;
+    "the alternative largest depth of a 3D texture; 0 if there is none" maximum_texture3d_depth_alternate: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE;
     "the number of the PCI domain" pci_domain_id: u32 = CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
     "the alignment of the pitch of 2D textures in linear memory, in bytes" texture_pitch_alignment: u32 = CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT;
     "the largest width of a cubemap texture" maximum_texturecubemap_width: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH;
@@ -175,7 +175,7 @@ attributes! {
     "true if kernels can access registered host memory at its host address" can_use_host_pointer_for_registered_mem: bool = CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM;
     "true if [cooperative launches](crate::Function::launch_cooperative) are supported" cooperative_launch: bool = CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
     "the shared memory that a block can have after [opting in](crate::Function::set_max_dynamic_shared_bytes), in bytes" max_shared_memory_per_block_optin: u32 = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-    "true if remote writes can be flushed" can_flush_remote_writes: bool = CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES;
+    "true if streams can flush writes of other devices" can_flush_remote_writes: bool = CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES;
     "true if host memory can be registered" host_register_supported: bool = CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED;
     "true if the device accesses pageable memory through the host's page tables" pageable_memory_access_uses_host_page_tables: bool = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
     "true if the host accesses managed memory on the device without migration" direct_managed_mem_access_from_host: bool = CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST;
@@ -227,7 +227,7 @@ attributes! {
     "true if only some atomic operations between the device and the host are native" only_partial_host_native_atomic_supported: bool = CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;
     "true if streams can do atomic reductions" atomic_reduction_supported: bool = CU_DEVICE_ATTRIBUTE_ATOMIC_REDUCTION_SUPPORTED;
     "the number of locality domains" locality_domain_count: u32 = CU_DEVICE_ATTRIBUTE_LOCALITY_DOMAIN_COUNT;
-    "the largest shared memory of a block in an oversized mode, in bytes" max_oversized_shared_memory_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_OVERSIZED_SHARED_MEMORY_PER_BLOCK;
+    "the largest shared memory of a block with an oversized [mode](crate::LaunchAttribute::shared_memory_mode), in bytes" max_oversized_shared_memory_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_OVERSIZED_SHARED_MEMORY_PER_BLOCK;
     "true if streams can share a D3D12 command queue" d3d12_cig_streams_supported: bool = CU_DEVICE_ATTRIBUTE_D3D12_CIG_STREAMS_SUPPORTED;
     "true if an exported dma-buf can be mapped" dma_buf_mmap_supported: bool = CU_DEVICE_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED;
     "true if unicast logical endpoints are supported" logical_endpoint_unicast_supported: bool = CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED;

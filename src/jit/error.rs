@@ -59,7 +59,7 @@ impl JitError {
         }
     }
 
-    /// Returns the error for an image that was rejected without calling the driver.
+    /// Returns the error of a call that was not made, with the reason in place of the compiler's messages.
     #[inline]
     pub(crate) fn refused(error: Error, reason: String) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl JitError {
         self.path.as_deref()
     }
 
-    /// Returns the compiler's error messages, or the reason why the image was rejected. May be empty.
+    /// Returns the compiler's error messages, or the reason why the driver was not called. May be empty.
     #[inline]
     #[must_use]
     pub fn error_log(&self) -> &str {

@@ -30,7 +30,8 @@ pub(crate) struct Request {
 
 // SAFETY: the addresses are of memory that the request owns, or only passed on; see `HostSymbol`.
 unsafe impl Send for Request {}
-// SAFETY: as above; shared references only read, and the driver writes only in calls with an exclusive reference.
+// SAFETY: as above; shared references only read. The driver writes in calls that borrow the request exclusively, and in
+// calls for the linker that owns the request, which is not `Sync`.
 unsafe impl Sync for Request {}
 
 impl Request {

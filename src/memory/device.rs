@@ -21,9 +21,9 @@ use crate::{Context, Result, Stream, checked, sys};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Copies without a stream wait for all earlier work in the null stream and in blocking streams, and no longer access the
-/// host memory when they return. If the slice is not page-locked, a copy *to* the device may finish after the method
-/// returns. Later work in the null stream and in blocking streams waits for it, but work in a
+/// Copies from and to the host without a stream wait for all earlier work in the null stream and in blocking streams,
+/// and no longer access the host memory when they return. If the slice is not page-locked, a copy *to* the device may
+/// finish after the method returns. Later work in the null stream and in blocking streams waits for it, but work in a
 /// [non-blocking](Stream::non_blocking) stream does not: synchronise first, with [`Context::synchronize`] or with an
 /// [`Event`](crate::Event) recorded in the null stream.
 ///

@@ -175,7 +175,7 @@ impl<T: Copy> HostBuffer<T> {
         self.registered.is_some()
     }
 
-    /// Returns the flags of the memory ([`cuMemHostGetFlags`](checked::mem_host_get_flags)).
+    /// Returns the flags of the memory, bits of `CU_MEMHOSTALLOC_…` ([`cuMemHostGetFlags`](checked::mem_host_get_flags)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes.

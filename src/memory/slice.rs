@@ -175,8 +175,8 @@ impl<'a, T> DeviceSlice<'a, T> {
         Ok((self.slice(..index)?, self.slice(index..)?))
     }
 
-    /// Returns a view of the same bytes as values of another type. Any two types are allowed: bytes are only values on the
-    /// host, and copies to it check the type.
+    /// Returns a view of the same bytes as values of another type. Any two types are allowed: the bytes
+    /// become values only when they are copied to the host, and such copies check the type.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size is not a multiple of the size of `U`, or its address is not a
@@ -187,7 +187,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         let bytes = self.size_bytes();
         let len = match bytes.checked_rem(size_of::<U>()) {
             Some(0) => bytes / size_of::<U>(),
-            // Types without a size have no bytes.
+            // Values of 0 bytes: an empty view has none of them.
             None if bytes == 0 => 0,
             _ => return Err(refused(Refusal::CastSize)),
         };
@@ -197,7 +197,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         Ok(DeviceSlice::new(self.ptr, len, self.context))
     }
 
-    /// Makes the view's context current until the guard is dropped, if it is known.
+    /// Makes the view's context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]
     pub(super) fn enter(&self) -> Result<Option<Entered<'a>>> {

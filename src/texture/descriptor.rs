@@ -179,9 +179,9 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// Returns a view with a format, of an array of this shape. With a block-compressed format, the view is 4 times
-    /// as wide and as high as the array. Driver 580 accepts the array's own format, but not
-    /// `CU_RES_VIEW_FORMAT_NONE`.
+    /// Returns a view with a format, of an array of this shape. For a block-compressed format, pass a shape that is 4 times
+    /// as wide and as high as the array's, because each texel of the array is a block. Driver 580 accepts the array's own
+    /// format, but not `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
     pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {
         // Zero for a dimension that the array does not have.

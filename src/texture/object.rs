@@ -53,7 +53,7 @@ use crate::{Borrowed, Context, Device, KernelArg, Result, checked, sys};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A texture of an array is a reference to the array. A texture of device memory borrows the view.
+/// A texture of an array keeps the array alive. A texture of device memory borrows the memory.
 pub struct Texture<'a> {
     raw: sys::CUtexObject,
     /// `None` if the caller makes the context current.
@@ -192,7 +192,7 @@ impl<'a> Texture<'a> {
         unsafe { checked::tex_object_get_resource_view_desc(self.raw) }
     }
 
-    /// Returns the maximum number of values of type `T` of a texture of a row in device memory
+    /// Returns the maximum number of values of type `T` that a texture of a row in device memory can have
     /// ([`cuDeviceGetTexture1DLinearMaxWidth`](checked::device_get_texture_1d_linear_max_width)).
     ///
     /// # Errors

@@ -114,7 +114,8 @@ impl TextureReference {
 
     /// Binds a row of values in device memory, and sets their format ([`cuTexRefSetFormat`](checked::tex_ref_set_format),
     /// [`cuTexRefSetAddress`](checked::tex_ref_set_address)). Returns the number of bytes between the start of the texture,
-    /// which is aligned, and the first value; kernels must add it to their coordinates.
+    /// which is aligned, and the first value; kernels must add this number, divided by the size of a value, to their
+    /// coordinates.
     ///
     /// # Safety
     /// The memory must not be freed as long as it is bound: until other texels are bound, or the module is unloaded.

@@ -47,7 +47,7 @@ use crate::{Borrowed, Context, KernelArg, Result, checked};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A surface is a reference to its array.
+/// A surface keeps its array alive.
 pub struct Surface {
     raw: sys::CUsurfObject,
     /// `None` if the caller makes the context current.

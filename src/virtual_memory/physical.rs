@@ -181,7 +181,8 @@ impl PhysicalMemory {
     pub fn import_fd(fd: BorrowedFd<'_>, size: usize) -> Result<Self> {
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         let fd = Descriptor::new(fd);
-        // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
+        // SAFETY: an open descriptor, which takes the place of the address. The driver checks its kind, and does not map
+        // memory of another size.
         unsafe { Self::import_handle(fd.as_handle(), kind, size) }
     }
 
