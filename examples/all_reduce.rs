@@ -1,6 +1,6 @@
 //! NCCL with this crate: one process for each GPU adds its vector to the vectors of the other processes.
 //!
-//! Contexts, memory and streams are this crate's, and NCCL queues its work in the streams. Needs two GPUs and
+//! Contexts, memory and streams are this crate's, and NCCL queues its work in the streams. Needs at least two GPUs and
 //! `libnccl.so.2`, which is loaded at run time: `NCCL_LIBRARY` names the file if the system's loader does not find it
 //! (Python's package has it in `nvidia/nccl/lib`).
 

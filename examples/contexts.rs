@@ -53,11 +53,11 @@ fn floating(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Three libraries that attach to their caller's context, use it and detach: the driver counts its users.
+/// Three libraries that attach to their caller's context, use it and detach: the driver counts the context's users.
 fn attached(device: Device) -> Result<()> {
     /// A library that uses the current context without owning it.
     fn library(number: u8) -> Result<u8> {
-        // SAFETY: the caller of `attached` keeps its context current and alive for the call.
+        // SAFETY: the caller, `attached`, keeps its context current and alive for the call.
         let context = unsafe { Context::current() }?.expect("a current context");
         let attachment = context.attach()?;
         let memory = DeviceBuffer::from_slice(&context, &[number; 16])?;

@@ -16,7 +16,8 @@ use cuda_driver::vector::float3;
 use cuda_driver::{Array, Context, Device, LaunchConfig, Module, Stream, Surface, Texture};
 use cuda_driver_soft::Prefer;
 
-/// `affine(picture, out, width, height, u, v)`: the pixel at (x, y) is the sample at (u · (x, y, 1), v · (x, y, 1)).
+/// `affine(picture, out, width, height, u, v)`: the pixel whose centre is (x, y) is the sample at (u · (x, y, 1),
+/// v · (x, y, 1)).
 const PTX: &str = include_str!("../tests/kernels/generated/texture.ptx");
 
 const WIDTH: usize = 256;

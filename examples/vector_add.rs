@@ -1,7 +1,7 @@
 //! Adds two vectors on the installed CUDA driver or on the software driver, and checks every element.
 //!
 //! ```text
-//! cargo run --release --example vector_add [-- --n COUNT] [--ptx FILE]
+//! cargo run --release --example vector_add [-- [--n COUNT] [--ptx FILE]]
 //! ```
 //!
 //! `CUDA_DRIVER=software|system|PATH` chooses the driver. If it is unset, the system's driver is used if it has a
@@ -148,7 +148,7 @@ fn report(step: &str, time: Duration) {
     println!("{:>9.3} ms  {step}", time.as_secs_f64() * 1e3);
 }
 
-/// Compares every element bit for bit: a single addition has only one correctly rounded result.
+/// Compares every element for equality: a single addition has only one correctly rounded result.
 fn check(launch: &str, a: &[f32], b: &[f32], c: &[f32]) -> bool {
     let wrong: Vec<usize> = (0..a.len()).filter(|&i| c.get(i) != Some(&(a[i] + b[i]))).collect();
     if let Some(&i) = wrong.first() {
