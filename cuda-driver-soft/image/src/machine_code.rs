@@ -57,7 +57,7 @@ mod tests {
     fn kernels_are_named_by_their_sections() {
         let file = elf(&[".shstrtab", ".text.scale", ".nv.info.scale", ".text.add"]);
         assert_eq!(kernels(&file), ["scale", "add"]);
-        // Every shorter file is damaged and yields no other names.
+        // Every shorter file is damaged, and yields no additional names.
         for length in 0..file.len() {
             assert!(kernels(&file[..length]).len() <= 2);
         }

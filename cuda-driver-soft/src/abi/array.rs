@@ -72,7 +72,7 @@ impl ByteCopy {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
             Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
         };
-        // Even a copy of 0 bytes may have no NULL array or host pointer.
+        // Even a copy of 0 bytes must not have a NULL array or host pointer.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);

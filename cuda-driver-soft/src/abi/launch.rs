@@ -155,7 +155,7 @@ pub(super) enum AttributeEffect {
 /// Checks and decodes an attribute of a launch.
 pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<AttributeEffect> {
     use CUlaunchAttributeID as Id;
-    // SAFETY: both members consist of integers, which are valid for any bits; only the one that the id selects is used.
+    // SAFETY: both members consist of integers, which are valid for any bits; the id decides if one of them is used.
     let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
     match attribute.id {
         Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(AttributeEffect::Cooperative(flag != 0)),

@@ -30,7 +30,8 @@ exports! {
 }
 
 /// Passes these functions to a macro, each as `symbol base version per_thread;`: its name, its name for
-/// `cuGetProcAddress`, the CUDA version that introduced it, and true if it works on the per-thread default stream.
+/// `cuGetProcAddress`, the CUDA version that introduced it, and true if it works on the per-thread default stream. The
+/// functions in brackets have bodies of their own; the others return `CUDA_ERROR_NOT_SUPPORTED`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_undocumented {

@@ -24,7 +24,8 @@ use crate::trace::{self, Job};
 use engine::check::Span;
 use engine::memory::host::HostRange;
 
-/// Copies of up to this many bytes from pageable memory read their source during the call and write it later.
+/// Asynchronous copies of up to this many bytes from pageable memory, on a stream with pending work, read their source
+/// during the call and write it later.
 const STAGED: u64 = 64 << 10;
 
 /// Runs a task that uses these places, in stream order. If `wait` is true, it runs in the calling thread. Memory that

@@ -218,7 +218,7 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
 struct LaunchPiece {
     work: Option<(Work, u64)>,
     event: Option<EventPoint>,
-    /// Indices of pieces; empty for a piece that waits only for the stream.
+    /// Indices of pieces; empty for a piece that waits only for the start of the launch.
     after: Vec<usize>,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct GraphConditional {
     pub(crate) node: Option<usize>,
 }
 
-/// The most graphs inside each other, because the functions that visit them call themselves. Driver 580 crashes with
+/// Limit on graphs inside each other, because the functions that visit them are recursive. Driver 580 crashes with
 /// some thousands.
 const MOST_DEPTH: usize = 200;
 
@@ -705,7 +705,7 @@ impl GraphStore {
     }
 }
 
-/// The parts of a destroyed graph, to be dropped without the lock.
+/// The parts of destroyed graphs and nodes, to be dropped without the lock.
 #[derive(Default)]
 #[must_use]
 pub(crate) struct Destroyed {
@@ -714,7 +714,7 @@ pub(crate) struct Destroyed {
 }
 
 impl Destroyed {
-    /// Releases the user objects of the graph.
+    /// Releases the user objects of the graphs.
     pub(crate) fn end(self) -> Result<()> {
         user_object::release_all(self.objects.into_iter().flatten(), &[])
     }

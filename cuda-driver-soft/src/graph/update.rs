@@ -72,7 +72,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
 }
 
 /// Checks two copies: as documented, each side stays on the host or on the device, and the number of dimensions stays
-/// the same.
+/// the same. Page-locked memory counts as device memory here.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.on_host().ok();
     let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);

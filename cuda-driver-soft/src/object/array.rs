@@ -1,8 +1,9 @@
 //! Arrays and mipmapped arrays: texels that programs access through handles only.
 //!
-//! An array is one allocation that the host cannot reach by address, or has memory that is mapped later
-//! ([`sparse`](crate::object::sparse)). Texels are stored row by row and slice by slice without gaps, and each level at
-//! a multiple of 16 bytes; the layout of a GPU, which keeps neighbours close together, is not modelled.
+//! An array is one allocation that the host cannot reach by address, lies in imported memory
+//! ([`external`](crate::object::external)), or has memory that is mapped later ([`sparse`](crate::object::sparse)).
+//! Texels are stored row by row and slice by slice without gaps, and each level at a multiple of 16 bytes; the layout
+//! of a GPU, which keeps neighbours close together, is not modelled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -422,7 +423,7 @@ pub(crate) fn create_mipmap_in(
     Ok(mipmap.handle)
 }
 
-/// Waits for a context's work before its memory is freed.
+/// Waits for a context's work before the memory of one of its arrays is freed.
 fn drain(context: u64) -> Result<()> {
     if let Ok(context) = context::table().get(context as usize) {
         context.drain();

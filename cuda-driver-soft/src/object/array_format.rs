@@ -18,7 +18,8 @@ pub(crate) struct TexelFormat {
     pub(crate) srgb: bool,
 }
 
-/// Returns the type of the channels of a format; `None` if the number of channels is part of the format.
+/// Returns the type of the channels of a format; `None` if the number of channels is part of the format, or if the
+/// format is unknown.
 pub(crate) fn channel(format: u32) -> Option<Channel> {
     Some(match CUarray_format(format) {
         CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8 => Channel::U8,

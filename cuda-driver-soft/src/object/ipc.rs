@@ -107,7 +107,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     Ok(IpcHandle::of(file, allocation.bytes).encode())
 }
 
-/// Memory of another process that is open in this one.
+/// Exported memory that is open in this process: memory of another process, or of an own pool.
 struct OpenedMemory {
     identity: (u64, u64),
     /// ID of the mapping.
@@ -200,14 +200,14 @@ fn map_opened(
     Ok(base)
 }
 
-/// Returns true for memory that was imported from another process's pool.
+/// Returns true for memory that was imported from a pool.
 pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
     let opened = opened();
     let entry = opened.get(&allocation.base);
     entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
 }
 
-/// Removes the record of another process's memory that was closed, or whose context was destroyed.
+/// Removes the record of opened memory that was closed or freed, or whose context was destroyed.
 pub(crate) fn forget(freed: &Allocation) {
     if freed.kind != AllocationKind::Mapped {
         return;

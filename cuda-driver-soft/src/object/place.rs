@@ -10,7 +10,7 @@ use engine::memory::{Access, Allocation, AllocationKind, BadRange, address_space
 pub(crate) enum MemoryPlace {
     /// The memory at this address in this allocation.
     Device(Allocation, u64),
-    /// Memory that the driver did not allocate.
+    /// Memory that the driver did not allocate or register.
     Host(HostRange),
     /// An offset in an array whose memory may be absent. Copies of boxes find the memory when they run.
     Tiles(u64),

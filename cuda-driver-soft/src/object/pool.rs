@@ -93,7 +93,7 @@ struct PoolState {
     threshold: u64,
     /// Bytes allocated by calls and not yet freed by calls.
     used: Usage,
-    /// Bytes not yet freed by streams.
+    /// Bytes whose memory is not yet freed.
     unfreed: u64,
     reserved: Usage,
     /// Access set by `cuMemPoolSetAccess`, by device; `None` is the host.
@@ -181,7 +181,7 @@ impl Pool {
         state.used.now = state.used.now.saturating_sub(bytes);
     }
 
-    /// Counts memory that a stream has freed.
+    /// Counts memory that was freed, on a stream or by a call that waits.
     fn count_freed(&self, bytes: u64) {
         let mut state = self.state();
         state.unfreed = state.unfreed.saturating_sub(bytes);
@@ -318,7 +318,7 @@ impl PoolState {
     }
 }
 
-/// The number of events so far after which pools may shrink.
+/// Counts the events after which pools may shrink.
 static UNSETTLED: AtomicU64 = AtomicU64::new(0);
 /// The number of these events that [`settle`] has handled.
 static SETTLED: AtomicU64 = AtomicU64::new(0);

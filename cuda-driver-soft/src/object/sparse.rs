@@ -54,7 +54,7 @@ pub(crate) struct SparseProperties {
     pub(crate) tile: [u32; 3],
     /// The first level in the tail; the number of levels of a mipmapped array without a tail.
     pub(crate) first_tail: u32,
-    /// Size of the tail of each layer.
+    /// Size of the tail of each layer, or of the tail that all layers share.
     pub(crate) tail_bytes: u64,
     /// True if all layers share one tail.
     pub(crate) has_single_tail: bool,

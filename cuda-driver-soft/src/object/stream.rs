@@ -162,7 +162,7 @@ impl StreamRef {
         self.queue != QueueId::Legacy && self.flags & NON_BLOCKING == 0
     }
 
-    /// Returns true if the stream was created by `cuStreamCreate`.
+    /// Returns true if the program created the stream.
     pub(crate) fn is_created(&self) -> bool {
         matches!(self.queue, QueueId::Created(_))
     }

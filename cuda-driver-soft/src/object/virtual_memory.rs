@@ -350,8 +350,8 @@ fn permitted(flags: u32) -> Access {
     }
 }
 
-/// `cuMemSetAccess`: sets access by device, or by the host as [`CPU`], for all mappings of the range. The host has
-/// access to memory that is on the host only.
+/// `cuMemSetAccess`: sets access by device, or by the host as [`CPU`], for all mappings of the range. The host can have
+/// access only to memory that is on the host.
 pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {

@@ -8,7 +8,7 @@ use cuda_driver_sys::CUgraphConditionalNodeType as Kind;
 use crate::state::error::{Error, Result};
 use engine::conditional::ConditionalValue;
 
-/// The value of a handle, and its rules.
+/// A conditional handle: its value, and the value that launches set.
 pub(crate) struct ConditionalHandle {
     pub(crate) value: Arc<ConditionalValue>,
     /// The value at the start of each launch; `None` if launches do not set the value.
@@ -55,8 +55,8 @@ pub(crate) struct ConditionalNode {
 }
 
 impl ConditionalNode {
-    /// Returns the index of the body that runs next. For a `while` node, this is called again after each run of the
-    /// body.
+    /// Returns the index of the body that runs next, or `None` if none does. For a `while` node, this is called again
+    /// after each run of the body.
     pub(crate) fn chosen(&self) -> Option<usize> {
         let value = self.handle.value.get() as usize;
         let index = match self.kind {

@@ -1,7 +1,7 @@
 //! Copies of bytes, rectangles and boxes between memory and arrays.
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
-//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked memory.
+//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
@@ -22,7 +22,7 @@ pub(crate) enum Waits {
 }
 
 /// Returns true if the host waits for a copy: if one side is pageable memory, or if the call is synchronous and one
-/// side is page-locked memory.
+/// side is page-locked or managed memory.
 pub(crate) fn host_waits(to: &MemoryPlace, from: &MemoryPlace, waits: Waits) -> bool {
     let pageable = to.is_pageable() || from.is_pageable();
     pageable || (waits == Waits::Synchronous && (is_host(to) || is_host(from)))
@@ -108,7 +108,7 @@ impl CopyOperation {
         Ok(node)
     }
 
-    /// Returns an error if the memory does not exist and no graph node allocates it.
+    /// Returns an error if the memory does not exist and no graph node allocates it, or if the target is read-only.
     pub(crate) fn check(&self) -> Result<()> {
         let [to, from] = self.reach.each_ref().map(find);
         if let Some(place) = to? {

@@ -102,7 +102,7 @@ impl Fill {
     }
 }
 
-/// Returns an error if the memory of a fill does not exist and no graph node allocates it.
+/// Returns an error if a fill is empty, or if its memory is read-only or does not exist and no graph node allocates it.
 pub(crate) fn check(fill: &Fill) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -42,7 +42,7 @@ pub(crate) enum Operation {
     Host(HostFunction),
     /// A child graph, by handle; the node owns it.
     Child(usize),
-    /// Runs one of its graphs, which the node owns, depending on a value.
+    /// Runs one of its graphs or none, depending on a value. The node owns the graphs.
     Conditional(Arc<ConditionalNode>),
     Empty,
     Record(EventUse),
@@ -172,7 +172,8 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // The launch of a graph submits the operations of a batch, and the nodes of other graphs, one by one.
+        // The launch of a graph submits the operations of a batch, and the nodes of child graphs and bodies, one by
+        // one.
         Operation::Operations(_)
         | Operation::Child(_)
         | Operation::Conditional(_)

@@ -15,7 +15,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Returns work of this thread with the checkers that compare it; `None` if there are no such checkers.
+    /// Returns work of this thread with the checkers that compare it; `None` if there are no such checkers, or if all
+    /// work of the process is ordered.
     fn new(kernel: &str, description: impl FnOnce() -> String) -> Option<Self> {
         if !order::note_order(check::finds_races) || !order::are_several() {
             return None;

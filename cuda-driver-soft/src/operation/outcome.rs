@@ -24,7 +24,7 @@ pub(crate) fn freed_fault(range: BadRange) -> Fault {
     }
 }
 
-/// Returns the error of a node whose memory does not exist when the node runs.
+/// Returns the error of work whose memory does not exist when the work runs.
 pub(crate) fn missing(address: u64, bytes: u64) -> BadRange {
     BadRange {
         address,

@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Moves to the start of the line and erases it.
 const ERASE: &str = "\r\x1b[K";
 
-/// Returns the kernel of an execution, which shows its progress if standard error is a terminal.
+/// Returns the kernel of an execution. It shows its progress if standard error is a terminal, unless
+/// `CUDA_SOFT_PROGRESS` is `0`.
 pub(super) fn shown(kernel: Arc<dyn Divisible>, execution: &Arc<Execution>) -> Arc<dyn Divisible> {
     static SHOWN: OnceLock<bool> = OnceLock::new();
     if !*SHOWN.get_or_init(|| host::environment::progress() && console::is_terminal(console::Stream::Error)) {
@@ -120,7 +121,7 @@ mod tests {
     /// Text that a test's kernel wrote.
     static WRITTEN: Mutex<String> = Mutex::new(String::new());
 
-    /// A kernel of several pieces that fails, as one with checkers does.
+    /// A kernel of several pieces that fails. Like a kernel with checkers, it is not itself an [`Execution`].
     struct Failing(AtomicU64);
 
     impl Divisible for Failing {

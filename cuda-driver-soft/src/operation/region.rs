@@ -126,8 +126,8 @@ impl Side {
 }
 
 impl Side {
-    /// Returns the range in an array, which has its own pitch and height. Driver 580 lets it begin and end inside a
-    /// texel.
+    /// Returns the range in an array, which has its own pitch and height. Driver 580 lets the range begin and end
+    /// inside a texel.
     fn in_array(&self, extent: Extent, handle: usize, level: u32) -> Result<Region> {
         if handle == 0 || level != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -132,7 +132,7 @@ pub(crate) fn host_function(address: usize, stream: &StreamRef) -> Job {
     Job::submit(JobKind::HostFunction, "host function".into(), track(stream), fields, 0)
 }
 
-/// Describes the operation of a graph node; `None` for an operation that takes no time.
+/// Describes the operation of a graph node; `None` for an operation that a trace does not show.
 pub(crate) fn node(operation: &Operation, stream: &StreamRef) -> Option<Job> {
     match operation {
         Operation::Kernel(launch) => Some(kernel(&launch.ready, stream)),

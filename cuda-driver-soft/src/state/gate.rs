@@ -1,7 +1,7 @@
 //! The gate that every call passes: checks that the driver is initialised and may be called by this thread in this
 //! process.
 //!
-//! An export passes the gate once, before its body runs; the rooms below do not check again. A call that needs a
+//! An export passes the gate once, before its body runs; the body does not check again. A call that needs a
 //! context also passes [`healthy`], which returns the process's sticky fault.
 
 use std::cell::Cell;

@@ -23,7 +23,7 @@ fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
     all
 }
 
-/// Returns the work that sets the values at the start of a launch; `None` if there are none.
+/// Returns the work that sets the handles' values at the start of a launch; `None` without conditional nodes.
 pub(super) fn begin(plan: &Plan) -> Option<Work> {
     let handles = handles(plan);
     (!handles.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! The scheduler: all work of the device, as one set of tasks for the whole process.
+//! The scheduler: all work of all devices, as one set of tasks for the whole process.
 //!
 //! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are only
 //! dependencies between tasks. Ready tasks are taken in the order of their submission, by any idle thread. A thread

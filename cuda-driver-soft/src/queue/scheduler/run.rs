@@ -12,7 +12,7 @@ use crate::state::error::Error;
 use crate::state::gate;
 use host::console;
 
-/// Kernel output of at least this many bytes is written immediately; less stays until a thread waits.
+/// Kernel output of at least this many bytes is written immediately; less stays until a thread waits or queries.
 const MUCH_TEXT: usize = 1 << 20;
 
 impl Scheduler {
@@ -61,7 +61,7 @@ impl Scheduler {
             }
             TakenWork::Once(id, Work::Kernel(start)) => {
                 let kernel = order::run(id, false, start);
-                // Small kernels are done in one piece; large ones are shared with other threads immediately.
+                // Small kernels are usually done in one piece; large ones are shared with other threads immediately.
                 let mut state = self.lock();
                 let shared = state.tasks.get(&id).is_some_and(|task| task.cost >= WORTH_WAKING);
                 if shared {

@@ -69,7 +69,7 @@ pub(super) struct Running {
     pub(super) inside: usize,
 }
 
-/// The state of the worker threads, from which follows if waking one is useful.
+/// The state of the worker threads, which decides if waking one is useful.
 #[derive(Default)]
 pub(super) struct WorkerState {
     pub(super) sleeping: usize,
