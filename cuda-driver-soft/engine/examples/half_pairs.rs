@@ -67,7 +67,7 @@ fn main() -> ExitCode {
                     let a = next.fetch_add(step, Ordering::Relaxed);
                     let Ok(a) = u16::try_from(a) else { return };
                     for b in 0..=u16::MAX {
-                        // Alternate between values near the negated product, where the sum cancels, and other values.
+                        // For `.f16`, some values are near the negated product, where the sum cancels.
                         let c = mul_f16(a, b, false, false) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
                         let (x, y) = (ours(a, b, c), theirs(a, b, c));
                         if x != y && wrong.fetch_add(1, Ordering::Relaxed) < 20 {

@@ -1,7 +1,8 @@
 //! Loads PTX files as the software driver does.
 //!
 //! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors, or the time taken. With `--ir` it prints the
-//! intermediate representation, with `--run` the instructions that cannot be run.
+//! intermediate representation, with `--run` the instructions that cannot be run. `--sm` sets the device's architecture
+//! for the files after it.
 
 use cuda_driver_soft_engine::Program;
 use ptx::Limits;

@@ -1,8 +1,8 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
 //! An export converts its arguments and calls other modules; no panic leaves it. The implemented exports are in the
-//! files of this module, one per group of the manual, inside the macro [`exports!`]; each becomes an inherent constant of
-//! [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of the registry: a function that
+//! files of this module, one per group of the manual, inside the macro [`exports!`]; each becomes an inherent constant
+//! of [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of the registry: a function that
 //! returns `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the implemented function if there is one, else the stub,
 //! and the compiler checks both against their types in `cuda.h`.
 

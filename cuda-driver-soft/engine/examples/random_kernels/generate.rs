@@ -63,7 +63,7 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
     let block = random.pick(&BLOCKS);
     let guarded = random.once_in(4);
     let mut generator = Generator {
-        // A warp with missing lanes has no use of `.sync` instructions that name all lanes.
+        // In a warp with missing lanes, `.sync` instructions must not name all lanes.
         collectives: (block[0] * block[1]).is_multiple_of(32),
         wild: random.once_in(4),
         ordered: random.once_in(4),

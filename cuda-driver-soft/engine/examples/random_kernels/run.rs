@@ -177,7 +177,7 @@ impl Drop for Memory {
     }
 }
 
-/// Returns numbers of many kinds: any bits, small integers, and floating-point numbers near one.
+/// Returns numbers of many kinds: any bits, small integers, and floating-point numbers from -8 to 17.
 fn input() -> Vec<u8> {
     let mut random = Random::new(1);
     let mut bytes = Vec::new();

@@ -1,8 +1,9 @@
 //! Random kernels as trees, which are easy to shrink.
 //!
 //! A kernel has no data races: a thread writes only its own part of the output and of shared memory, reads the parts of
-//! other threads only after a barrier, and adds to common counters with operations whose order does not matter.
-//! Barriers and collectives are only at places that all threads of a block reach.
+//! other threads only after a barrier, and updates common counters with operations whose order does not matter. Only
+//! [`Statement::Ordered`] depends on the order of threads. Barriers and collectives are only at places that all threads
+//! of a block reach.
 
 /// Number of variables of each type.
 pub(crate) const VARIABLES: u8 = 5;
@@ -47,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Returns the type of untyped loads and stores.
+    /// Returns the type of the registers in PTX.
     pub(crate) fn bits(self) -> &'static str {
         match self {
             Kind::Pred => "pred",
@@ -126,7 +127,7 @@ pub(crate) enum Value {
     Special(u8),
 }
 
-/// 32-bit properties of the thread; all but the first three are in registers.
+/// 32-bit properties of the thread; all but the first five are in registers that the kernel declares.
 pub(crate) const SPECIALS: [&str; 8] = [
     "%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%laneid", "%gid", "%lin", "%len",
 ];
@@ -194,7 +195,7 @@ pub(crate) const FORMULA_OPERATIONS: [&str; 16] = [
 /// A condition of a branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Condition {
-    /// The same in all threads of a block: the block's number modulo a power of two, or a parameter.
+    /// A bit of the block's number is 0: the same in all threads of a block.
     Block { bit: u8 },
     /// The thread's number in its block is less than a number.
     FirstThreads(u8),
@@ -207,7 +208,7 @@ pub(crate) enum Condition {
 pub(crate) enum Rounds {
     /// The same number in all threads.
     Fixed(u8),
-    /// The low bits of a variable: differs from thread to thread.
+    /// The low three bits of a variable, plus one: differs from thread to thread.
     Var(u8),
 }
 
@@ -257,11 +258,11 @@ pub(crate) enum Statement {
         slot: u8,
         index: Option<u8>,
     },
-    /// Adds to a counter in global memory, without a result.
+    /// Updates a counter in global memory, without a result.
     Count { op: u8, from: u8, counter: Index },
     /// An access to a counter in global memory whose result depends on the order of threads.
     Ordered { op: u8, from: u8, to: u8, counter: Index },
-    /// Adds to a counter in shared memory, whose value all threads read after a barrier.
+    /// Updates a counter in shared memory, whose value all threads read after a barrier.
     CountShared { op: u8, from: u8, to: u8 },
     /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.
     Exchange { from: Var, to: Var, index: Index },
@@ -274,7 +275,7 @@ pub(crate) enum Statement {
         variable: bool,
         clamp: u8,
     },
-    /// A vote or a reduction over the warp.
+    /// A vote, match, reduction or barrier of the warp, or a reduction over the block.
     Vote { mode: u8, from: u8, to: u8 },
     /// A call of a small function.
     Call { function: u8, from: u8, to: u8 },

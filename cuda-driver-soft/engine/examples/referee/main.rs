@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example referee -- [--ptx] [--record FILE] [FILTER]` uses the driver that the loader finds
 //! (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module instead, for `ptxas`. `--record` writes a
-//! fingerprint of the driver's results for each form, for `tests/recorded.rs`. A filter selects the forms whose text
-//! contains it.
+//! fingerprint of the driver's results for each form that has to be exact, for `tests/recorded.rs`. A filter selects
+//! the forms whose text contains it.
 //!
 //! Each output line is a form: the number of differing results, the largest difference in units of the last place, and
 //! the first operands with a difference. The exit code is 1 if a form differs that should not, or if the driver refuses

@@ -136,7 +136,7 @@ impl Checker {
         let known = findings
             .iter()
             .any(|f| (f.check, &f.kernel, lines(f)) == (finding.check, &finding.kernel, lines(&finding)))
-            // A leak has no line to compare.
+            // A leak, or a race between copies, has no line to compare.
             && !finding.places.is_empty();
         if !known {
             if let Some(report) = self.report {

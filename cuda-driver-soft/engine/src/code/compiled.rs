@@ -179,8 +179,8 @@ macro_rules! function_types {
 }
 
 function_types! {
-    /// The function at the beginning of the code. It runs a group from the given address on, and returns the
-    /// instruction reached in the lower half, and an [`Exit`] in the upper half.
+    /// The function at the beginning of the code. It runs groups from the given address on, and returns the
+    /// instruction that the last one reached in the lower half, and an [`Exit`] in the upper half.
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
     /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`]. For

@@ -71,7 +71,7 @@ struct BarrierCounts {
     count: Option<u32>,
     /// Lanes that have arrived with a true predicate.
     holding: u32,
-    /// Lanes that have arrived.
+    /// Lanes that have arrived with a predicate.
     lanes: u32,
 }
 

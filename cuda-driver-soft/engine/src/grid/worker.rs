@@ -211,7 +211,7 @@ impl<'e> Worker<'e> {
             }
             Outcome::Share | Outcome::Blocked if within_budget => {
                 queue.park(cluster);
-                // The parked cluster may be waiting for one of these.
+                // The parked cluster may be waiting for one that this worker has taken and not started.
                 self.settle();
             }
             Outcome::Share | Outcome::Blocked => {

@@ -171,7 +171,7 @@ impl AddressSpace {
     /// work that might access it is in flight.
     ///
     /// # Errors
-    /// Returns an error if `address` is not the first address of a live allocation made by [`alloc`](Self::alloc).
+    /// Returns an error if `address` is not the first address of a live allocation or mapping, or if it is registered.
     pub fn free(&self, address: u64) -> Result<Freed, NotAnAllocation> {
         self.free_if(address, |a| a.kind != AllocationKind::Registered)
     }

@@ -122,8 +122,8 @@ impl Origin {
     }
 }
 
-/// Returns the origin of a sum. An address plus a number is an address; so is one plus a parameter that no instruction
-/// treats as an address.
+/// Returns the origin of a sum. An address plus a number is an address; so is one plus a parameter or loaded value that
+/// no instruction treats as an address.
 fn sum(a: Origin, b: Origin) -> Origin {
     match (a, b) {
         (Origin::Number, other) | (other, Origin::Number) => other,

@@ -69,7 +69,7 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
             match freed {
                 Ok(freed) => {
                     m.freed += freed.bytes + FREED_OVERHEAD;
-                    // A warp that frees much pauses early, so that its worker can end.
+                    // A warp that frees much pauses early: its worker can end then, which releases the memory.
                     m.steps += freed.bytes / 1024;
                     Ok(0)
                 }
