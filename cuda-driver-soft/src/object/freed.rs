@@ -1,6 +1,6 @@
 //! Removes the records that objects keep about freed memory.
 
-use crate::object::{external, foreign_use, ipc, managed, memory, pool};
+use crate::object::{external_mapping, foreign_use, ipc, managed, memory, pool};
 use engine::memory::Allocation;
 
 /// Removes all records about freed memory.
@@ -9,6 +9,6 @@ pub(crate) fn forget(freed: &Allocation) {
     managed::forget(freed);
     pool::forget(freed);
     ipc::forget(freed);
-    external::forget(freed);
+    external_mapping::forget(freed);
     foreign_use::forget(freed);
 }

@@ -10,6 +10,7 @@ pub(crate) mod context;
 pub(crate) mod device;
 pub(crate) mod event;
 pub(crate) mod external;
+pub(crate) mod external_mapping;
 pub(crate) mod foreign_use;
 pub(crate) mod freed;
 pub(crate) mod function;

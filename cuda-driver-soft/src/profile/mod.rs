@@ -3,11 +3,12 @@
 //! | file | |
 //! | --- | --- |
 //! | `report` | the launches of a profile, by kernel and source line |
-//! | `table`, `json`, `html` | the formats |
+//! | `formats` | the methods that write a profile, in the formats `table`, `json` and `html` |
 //! | `exit` | writes the profile of a process that exits |
 
 #[cfg(unix)]
 mod exit;
+mod formats;
 mod html;
 mod json;
 mod report;
