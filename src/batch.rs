@@ -49,7 +49,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or a default stream, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpyBatchAsync_v2")]
     #[track_caller]
@@ -79,7 +79,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or a default stream, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
     #[track_caller]
@@ -99,7 +99,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for invalid attributes, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuMemcpyWithAttributesAsync")]
     #[track_caller]
@@ -117,7 +117,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuMemcpy3DWithAttributesAsync")]
     #[track_caller]
@@ -149,8 +149,8 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device has no hardware for it, `CUDA_ERROR_INVALID_VALUE` for an
-    /// operation with an invalid range or algorithm, and a [missing function](crate::Error::is_missing_function) if the
-    /// driver is older than CUDA 12.6.
+    /// operation with an invalid range or algorithm, and a [missing-function error](crate::Error::is_missing_function) if
+    /// the driver is older than CUDA 12.6.
     #[inline]
     #[doc(alias = "cuMemBatchDecompressAsync")]
     #[track_caller]

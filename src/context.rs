@@ -336,7 +336,7 @@ impl Context {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and a
-    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.1.
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.1.
     #[inline]
     #[doc(alias = "cuCtxSetFlags")]
     #[track_caller]

@@ -101,7 +101,7 @@ impl Device {
     /// Returns the device with an [identifier](Self::uuid).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is none.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if no device has it.
     #[inline]
     #[track_caller]
     pub fn by_uuid(uuid: Uuid) -> Result<Self> {
@@ -119,7 +119,7 @@ impl Device {
     /// Returns the device with a [LUID](Self::luid).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is none.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if no device has it.
     #[inline]
     #[track_caller]
     pub fn by_luid(luid: [u8; 8]) -> Result<Self> {
@@ -191,8 +191,8 @@ impl Device {
     /// ([`cuDeviceGetCliqueCount`](checked::device_get_clique_count), [`cuDeviceGetCliqueInfo`](checked::device_get_clique_info)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a device without a fabric, and a [missing function](Error::is_missing_function)
-    /// if the driver is older than CUDA 13.4.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a device without a fabric, and a
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 13.4.
     #[inline]
     #[doc(alias = "cuDeviceGetCliqueCount")]
     #[doc(alias = "cuDeviceGetCliqueInfo")]

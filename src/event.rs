@@ -213,7 +213,7 @@ impl Context {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` for an event of another context, and a
-    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.5.
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.5.
     #[inline]
     #[doc(alias = "cuCtxRecordEvent")]
     #[track_caller]

@@ -50,7 +50,7 @@ impl GreenContext {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for an empty list or resources of different splits, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuGreenCtxCreate")]
     #[doc(alias = "cuDevResourceGenerateDesc")]

@@ -89,8 +89,8 @@ impl Context {
     /// exists.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device does not support it, a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.5, and the errors of
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device does not support such contexts, a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5, and the errors of
     /// [`create_with_flags`](Self::create_with_flags).
     #[inline]
     #[doc(alias = "cuCtxCreate_v4")]

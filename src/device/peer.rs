@@ -43,7 +43,7 @@ impl Device {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown operation, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuDeviceGetP2PAtomicCapabilities")]
     #[track_caller]
@@ -63,7 +63,7 @@ impl Device {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown operation, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuDeviceGetHostAtomicCapabilities")]
     #[track_caller]

@@ -122,8 +122,8 @@ impl Stream {
     ///
     /// # Errors
     /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node, and a
-    /// [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3. The driver destroys the graph if
-    /// the capture fails.
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3. The driver destroys the
+    /// graph if the capture fails.
     #[inline]
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
@@ -188,8 +188,8 @@ impl Stream {
     /// will wait for ([`cuStreamGetCaptureInfo_v3`](checked::stream_get_capture_info_v3)).
     ///
     /// # Errors
-    /// Returns the errors of [`capture_info`](Self::capture_info), and a [missing function](Error::is_missing_function) if the
-    /// driver is older than CUDA 12.3.
+    /// Returns the errors of [`capture_info`](Self::capture_info), and a
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     ///
     /// # Safety
     /// Same as [`capture_info`](Self::capture_info).
@@ -209,7 +209,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the stream is not being captured, `CUDA_ERROR_INVALID_VALUE` if the slices have
-    /// different lengths, and a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// different lengths, and a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
     #[track_caller]

@@ -63,7 +63,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver does not support conditional nodes, and a
-    /// [missing function](Error::is_missing_function) if it is older than CUDA 12.3.
+    /// [missing-function error](Error::is_missing_function) if it is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphConditionalHandleCreate")]
     #[track_caller]
@@ -149,7 +149,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, a handle that another node uses, no bodies, or more than
-    /// the kind can have, and a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// the kind can have, and a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[track_caller]

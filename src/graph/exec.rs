@@ -134,7 +134,7 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for parameters of another kind or a change that is not possible, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.2.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.2.
     #[inline]
     #[doc(alias = "cuGraphExecNodeSetParams")]
     #[track_caller]
@@ -175,7 +175,7 @@ impl GraphExec {
     /// ([`cuGraphExecDestroy`](checked::graph_exec_destroy)). Dropping does the same.
     ///
     /// # Errors
-    /// Returns an error from earlier asynchronous work, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if a capture forbids
+    /// May return an error from earlier asynchronous work, or `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if a capture forbids
     /// the call.
     #[inline]
     #[doc(alias = "cuGraphExecDestroy")]

@@ -167,7 +167,7 @@ impl<'g> Node<'g> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for parameters of another kind, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.2.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.2.
     #[inline]
     #[doc(alias = "cuGraphNodeSetParams")]
     #[track_caller]
@@ -351,7 +351,7 @@ impl Graph {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for nodes of another graph, an edge from a node to itself, and an edge that
     /// exists. A cycle is an error of [`instantiate`](Self::instantiate). Returns a
-    /// [missing function](crate::Error::is_missing_function) for an edge with data if the driver is older than CUDA
+    /// [missing-function error](crate::Error::is_missing_function) for an edge with data if the driver is older than CUDA
     /// 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddDependencies")]
@@ -410,7 +410,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind or invalid parameters, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.2, with data 12.3.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.2, with data 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "cuGraphAddNode_v2")]

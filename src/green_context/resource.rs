@@ -82,8 +82,8 @@ impl DeviceResource {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`
-    /// for sizes that are not possible, and a [missing function](crate::Error::is_missing_function) if the driver is older
-    /// than CUDA 13.1.
+    /// for sizes that are not possible, and a [missing-function error](crate::Error::is_missing_function) if the driver is
+    /// older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplit")]
     #[track_caller]
@@ -130,7 +130,7 @@ impl Device {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a kind that the device does not have, and a
-    /// [missing function](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuDeviceGetDevResource")]
     #[track_caller]

@@ -117,8 +117,9 @@ impl PhysicalMemory {
     /// ([`cuMemCreate`](checked::mem_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for another size or an invalid location, `CUDA_ERROR_INVALID_DEVICE` if there is no
-    /// such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not such a multiple or an invalid location,
+    /// `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough
+    /// memory.
     #[inline]
     #[doc(alias = "cuMemCreate")]
     #[track_caller]

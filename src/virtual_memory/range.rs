@@ -49,7 +49,8 @@ impl AddressRange {
     /// ([`cuMemAddressReserve`](checked::mem_address_reserve)). The views of the range are used in `context`.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for another size, and `CUDA_ERROR_OUT_OF_MEMORY` if there is no free range.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not such a multiple, and `CUDA_ERROR_OUT_OF_MEMORY` if there
+    /// is no free range.
     #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
@@ -61,7 +62,8 @@ impl AddressRange {
     /// ([`cuMemAddressReserve`](checked::mem_address_reserve)). The address 0 leaves the choice to the driver.
     ///
     /// # Errors
-    /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for another alignment or an unaligned address.
+    /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for an alignment that is neither 0 nor a power of
+    /// two, or an address that is not aligned.
     #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
@@ -97,8 +99,8 @@ impl AddressRange {
     /// access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or for another offset, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or if the offset is not
+    /// such a multiple, and `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has.
     #[inline]
     #[doc(alias = "cuMemMap")]
     #[track_caller]
