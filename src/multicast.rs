@@ -1,4 +1,5 @@
 //! Multicast objects: one address range that writes to, and reduces over, the memory of several devices (NVLink SHARP).
+//! They need a driver that supports CUDA 12.1.
 //!
 //! Tests check these calls with a fake driver that records them, not on a GPU.
 

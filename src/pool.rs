@@ -138,10 +138,11 @@ impl MemPool {
     }
 
     /// Returns the default pool of a location and a kind of memory
-    /// ([`cuMemGetDefaultMemPool`](checked::mem_get_default_mem_pool), since CUDA 13.0).
+    /// ([`cuMemGetDefaultMemPool`](checked::mem_get_default_mem_pool)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a location without such a pool.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a location without such a pool, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemGetDefaultMemPool")]
     #[track_caller]
@@ -171,14 +172,14 @@ impl MemPool {
         Ok(Borrowed::new(Self { raw }))
     }
 
-    /// Returns the current pool of a location and a kind of memory ([`cuMemGetMemPool`](checked::mem_get_mem_pool), since
-    /// CUDA 13.0).
+    /// Returns the current pool of a location and a kind of memory ([`cuMemGetMemPool`](checked::mem_get_mem_pool)).
     ///
     /// # Safety
     /// The pool's owner must not destroy it as long as the returned value exists.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a location without such a pool.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a location without such a pool, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemGetMemPool")]
     #[track_caller]
@@ -205,10 +206,11 @@ impl MemPool {
     }
 
     /// Makes the pool the current one of a location and a kind of memory
-    /// ([`cuMemSetMemPool`](checked::mem_set_mem_pool), since CUDA 13.0).
+    /// ([`cuMemSetMemPool`](checked::mem_set_mem_pool)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is of another kind or elsewhere.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is of another kind or elsewhere, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemSetMemPool")]
     #[track_caller]
