@@ -36,13 +36,13 @@
 //!
 //! | crate | purpose |
 //! | --- | --- |
-//! | `cuda-driver-soft` | the driver, in the rooms below |
+//! | `cuda-driver-soft` | the driver, in the modules below |
 //! | [`engine`] | device memory, and the execution of kernels |
 //! | [`image`] | fat binaries, cubins and linked images |
 //! | [`ptx`] | PTX text to a typed intermediate representation |
 //! | [`host`] | environment variables, standard streams, memory of the machine |
 //!
-//! The driver itself consists of rooms. A room uses rooms below it in this table, and never one above it:
+//! A module uses modules below it in this table, and never one above it:
 //!
 #![doc = include_str!("rooms.md")]
 //!

@@ -22,8 +22,8 @@
 //! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
-//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] lists those whose
-//! value is wrong.
+//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] lists numbers that
+//! are none, and a wrong `CUDA_SOFT_ENGINE`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -51,7 +51,8 @@ fn number(name: &str) -> Option<u64> {
 /// The values of `CUDA_SOFT_ENGINE`.
 const ENGINES: [&str; 4] = ["auto", "compiled", "interpreter", "leaving"];
 
-/// Returns a sentence for each variable that is ignored because its value is none of the expected ones.
+/// Returns a sentence for each variable that is ignored because it is not a number or, for `CUDA_SOFT_ENGINE`, not an
+/// engine.
 pub fn ignored() -> Vec<String> {
     const NUMBERS: [&str; 3] = ["CUDA_SOFT_MEMORY", "CUDA_SOFT_THREADS", "CUDA_SOFT_SLACK"];
     let wrong = |name: &str, expected: &str, is_right: &dyn Fn(&str) -> bool| {

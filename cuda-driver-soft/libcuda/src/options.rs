@@ -30,7 +30,8 @@ pub(crate) struct Run {
 /// Parses the arguments of `run`. The options end at the first argument that is not one, or at `--`.
 ///
 /// # Errors
-/// Returns a message for an unknown option, an option without its value, and a missing program.
+/// Returns a message for an unknown option or check, an option without its value or the option it needs, and a missing
+/// program.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
     let mut arguments = arguments.into_iter();
     let mut run = Run::default();

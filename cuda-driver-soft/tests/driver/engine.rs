@@ -3,7 +3,7 @@
 use crate::common::{Context, Kernel, check, cuda, in_child, library, ptr};
 use std::ptr::null_mut;
 
-/// Adds two vectors with a kernel of its own module.
+/// Adds a vector to itself, with a kernel of a module that it loads.
 fn add() {
     const N: usize = 256;
     let cuda = cuda();

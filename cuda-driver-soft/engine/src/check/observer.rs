@@ -69,7 +69,7 @@ struct LaunchState {
     findings: HashMap<Key, (Rank, Finding)>,
 }
 
-/// Identifies a finding: the check, and the lines of its places.
+/// Identifies a finding: the check, and the lines of its two places, or the line and the function of its only place.
 pub(super) type Key = (u32, [u32; 2]);
 
 /// The order of findings with the same key: block and thread.
@@ -628,7 +628,7 @@ impl CheckWorker {
 
 impl WorkerObserver for CheckWorker {
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
-        // A site does not hold the number of its instruction, but all instructions of its PTX line have the same plan.
+        // A site does not hold the number of its instruction: if one of a PTX line is checked, all are observed.
         self.launch.lines[function.0 as usize].contains(&site.line)
     }
 
