@@ -28,7 +28,7 @@ fn expect_ok<T>(result: cuda_driver::Result<T>) -> T {
     }
 }
 
-/// Returns every variant; those that are compared are next to each other.
+/// Returns every variant, those that call through plain pointers first.
 pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
     let mut all = Vec::new();
     pointers::all(quiet, &mut all);

@@ -107,7 +107,7 @@ impl Annotations {
     }
 }
 
-/// Returns true if an export of the 32-bit era was replaced by another.
+/// Returns true if `entry` is an export of the 32-bit era that `other` replaced.
 fn is_widened(entry: &Entry, other: &Entry) -> bool {
     entry.legacy && other.base == entry.base && other.since == WIDENED && other.stream != StreamMode::PerThread
 }

@@ -45,7 +45,7 @@ impl CType {
         self.base == "c_char"
     }
 
-    /// Returns true if C uses the type for truth values.
+    /// Returns true if C uses the type for truth values, or for a pointer to one.
     pub(crate) fn is_truth(&self) -> bool {
         self.pointers < 2 && ["c_int", "c_uint"].contains(&self.base.as_str())
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: writes every committed generated file.
+//! `cargo xtask generate`: writes the committed generated files, except those of `directions` and `kernels`.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ pub(crate) struct Package {
     pub(crate) sha256: Option<&'static str>,
 }
 
-/// Every release of `cuda.h`, the current one last.
+/// Every release of `cuda.h` since CUDA 11.7, the current one last.
 const RELEASES: &str = include_str!("../../cuda-driver-sys/api/headers.txt");
 
 /// A libclang with its own headers.
@@ -222,7 +222,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     ))
 }
 
-/// Returns the version and the checksum of the header, for the first lines of generated files.
+/// Returns the version and the start of the checksum of the header, for the first lines of generated files.
 pub(crate) fn current_stamp() -> Result<String, String> {
     let current = current_package()?;
     let sum = current.sha256.unwrap_or_default();

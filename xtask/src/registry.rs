@@ -1,7 +1,7 @@
 //! The registry: all facts about the driver's functions and types.
 //!
-//! `cuda.h` and `cudaTypedefs.h` give signatures, types and versions; `annotations.toml` gives the rest. Every
-//! generated file is written from the registry.
+//! `cuda.h` and `cudaTypedefs.h` give signatures, types and versions; `annotations.toml` gives the rest. Every file
+//! that `cargo xtask generate` writes, except `PTX.md`, is written from the registry.
 
 use std::collections::BTreeSet;
 

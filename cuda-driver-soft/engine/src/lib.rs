@@ -12,8 +12,8 @@
 //! of the workspace that uses this crate.
 //!
 //! Unsafe code is in `memory`, `code` (registers and handlers), `ops`, and in a few places of `lanes`, `warp` and
-//! `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. All other modules
-//! forbid it.
+//! `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. The other modules have
+//! none.
 #![doc = include_str!("rooms.md")]
 // All output goes through `host::console`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

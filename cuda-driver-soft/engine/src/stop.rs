@@ -83,8 +83,8 @@ pub struct Stop {
     pub block: [u32; 3],
     /// Coordinates of the thread in its block.
     pub thread: [u32; 3],
-    /// The state of the thread and of its warp. The position of another lane is that of the last instruction that it
-    /// has run.
+    /// The state of the thread and of its warp. The position of a lane that is not at the line is that of the last
+    /// instruction that it has run.
     pub report: Report,
 }
 
@@ -257,7 +257,7 @@ impl Debugged {
         }
     }
 
-    /// Returns the registers that the function has set before the line.
+    /// Returns the registers that the function sets above the line, with their values.
     fn registers(&self, at: &At<'_>, lane: usize) -> Vec<(String, u64)> {
         let function = self.module.functions.get(at.code.id.0 as usize);
         let Some(body) = function.and_then(Function::body) else {

@@ -9,9 +9,10 @@ macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident: $metric:literal;)*) => {
         /// Numbers of a launch, a source line or an instruction.
         ///
-        /// Each field is defined as the metric of Nsight Compute that its documentation names, with two differences: an
-        /// *instruction* here is a PTX instruction, which a GPU may run as none, one or several machine instructions,
-        /// and a sector is counted whether or not it is in a cache.
+        /// Each field is defined as the metric of Nsight Compute that its documentation names, with three differences:
+        /// an *instruction* here is a PTX instruction, which a GPU may run as none, one or several machine
+        /// instructions; a sector is counted whether or not it is in a cache; and constant memory counts as global
+        /// memory.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {

@@ -234,7 +234,7 @@ fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()
     Some(())
 }
 
-/// Decodes an instruction with a carry, which is the operand after `sources` sources and one destination.
+/// Decodes an instruction with a carry: the carry in follows `sources` sources, and the carry out one destination.
 fn carry(b: &mut Builder<'_>, inst: &Inst, sources: usize, carry_in: bool, carry_out: bool) -> Option<()> {
     let form = ops::form(inst, RegClass::B32, RegClass::B32)?;
     let class = form.dsts[0]?;

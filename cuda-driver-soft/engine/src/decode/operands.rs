@@ -112,7 +112,7 @@ pub(super) fn location(b: &mut Builder<'_>, slot: &CallSlot) -> Option<ValueLoca
         },
         CallSlot::Value(Operand::Reg(reg)) => b.location(*reg),
         CallSlot::Value(operand) => {
-            // The callee takes the low bits, so the widest class fits all parameters.
+            // The callee takes the low bits, so a row of 64 bits serves parameters of smaller width, too.
             let constant = constant_of(operand)?;
             ValueLocation::Row(b.constant(constant, RegClass::B64), 8)
         }

@@ -85,7 +85,8 @@ pub(crate) const COS: [f64; 10] = turns::<10>(0);
 /// turn is a zero with the sign of `t`.
 #[inline(always)]
 pub(crate) fn sin_turns(t: f64, quarter: u64) -> f64 {
-    // Reduce to an eighth of a turn on both sides of a quarter turn. This is exact, because t has few bits.
+    // Reduce to an eighth of a turn on both sides of a multiple of a quarter turn. This is exact, because t has few
+    // bits.
     let shifted = t * 4.0 + ROUND;
     let rest = t - (shifted - ROUND) * 0.25;
     let quadrant = shifted.to_bits().wrapping_add(quarter);

@@ -224,7 +224,7 @@ pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
 }
 
 /// Defines a function that rounds to an integral number: down, up, to zero, or in all other modes to nearest even. A
-/// zero has the sign of `a`. The baseline CPU has no instruction for it.
+/// zero has the sign of `a`. The baseline CPU of x86-64 has no instruction for it.
 macro_rules! integral {
     ($name:ident $t:ident $limit:literal) => {
         #[inline(always)]

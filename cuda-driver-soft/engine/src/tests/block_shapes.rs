@@ -8,7 +8,7 @@ use crate::{Engine, FaultKind, Isa};
 use ptx::ir::Space;
 
 /// Block shapes: a whole warp; a warp without its last lane; a whole warp and a partial one; a single lane; and warps
-/// whose lanes lie in two or more rows, in blocks of three rows with a partial warp.
+/// whose lanes lie in two or more rows. In the block of three rows, the last warp is partial.
 const BLOCKS: [(u32, u32); 10] = [
     (32, 1),
     (31, 1),

@@ -30,7 +30,7 @@ done:
     )
 }
 
-/// Runs a body on each engine with these numbers, and compares the reports.
+/// Runs a body on each engine with these numbers, compares the reports, and returns true if there is a fault.
 fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUMBERS as usize]]) -> bool {
     let input = bench.put(numbers.as_flattened(), u32::to_le_bytes);
     let mut first = None;

@@ -3,7 +3,8 @@
 use super::compiled::{counts, same, same_in};
 use crate::{Counts, Engine, Isa};
 
-/// Loads two numbers of the thread into `%r10` and `%r11`, and its lane into `%r12`.
+/// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
+/// row, the lane.
 const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
 /// Stores `%r20` and `%r21`.
 const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
@@ -14,7 +15,7 @@ fn check(body: &str, inside: bool) {
     same(&body);
     if inside && Isa::available().any(|isa| isa == Isa::Wide) {
         let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
-        // The last warp parts at the end of the numbers. The end of each warp is not a part of it.
+        // The end of each warp does not count as compiled.
         assert!(compiled >= all - warps, "{compiled} of {all}: {body}");
     }
 }

@@ -3,7 +3,7 @@
 use super::{Arg, Bench};
 use crate::{Counts, Engine, Isa};
 
-/// `work` stores a sum that a loop computes. `video` does the same with an instruction that has no machine code.
+/// `work` stores a number that a loop computes. `video` does the same with an instruction that has no machine code.
 const KERNELS: &str = ".version 8.0
 .target sm_80
 .address_size 64

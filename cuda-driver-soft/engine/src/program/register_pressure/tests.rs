@@ -210,7 +210,8 @@ fn registers_of_callees_count() {
 
 #[test]
 fn huge_functions_are_estimated_quickly() {
-    // Each block uses its own register and the register of a distant block, so the search has too many steps.
+    // Each block uses its own register and the register of a distant block, so the sets of live registers have too many
+    // words.
     let blocks = 6000;
     let mut code = format!(".reg .pred %p; .reg .b32 %v<{blocks}>; .reg .b32 %t;\n");
     code.push_str("mov.u32 %t, %tid.x;\nsetp.lt.u32 %p, %t, 5;\n");

@@ -323,7 +323,7 @@ fn minimum_and_maximum() {
     }
 }
 
-/// On an H200 the last NaN operand decides, except for `div`.
+/// On an H200 the last NaN operand decides; for `div` the first, and for `fma` the first of b, c, a.
 #[test]
 fn f64_keeps_the_payload() {
     let signalling = f64::from_bits(0x7ff0_0000_1234_5678);

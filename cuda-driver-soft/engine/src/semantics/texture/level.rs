@@ -3,7 +3,7 @@
 /// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// The number of the first level, which is the larger one.
+    /// The number of the first level, whose image is the larger one.
     pub first: u32,
     /// The weight of the second level, as a multiple of 1/256.
     pub fraction: u32,
