@@ -1,5 +1,6 @@
 //! Linkers, which combine PTX, cubins, fat binaries, object files and libraries into one image.
 
+use core::ptr::NonNull;
 use core::{fmt, mem, ptr, slice};
 use std::ffi::CString;
 use std::path::Path;
@@ -10,6 +11,7 @@ use crate::error::{Error, dropping};
 use crate::jit::{self, Format, JitError, JitOptions};
 use crate::library::Library;
 use crate::path::c_path;
+use crate::refusal::Refusal;
 use crate::sys::{self, CUjitInputType, CUresult, Function};
 use crate::{Borrowed, Context, Module, Result, checked};
 
@@ -249,7 +251,8 @@ impl Linker {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_SOURCE` with the linker's messages for a name that no input defines, and if an
-    /// input was refused because it defined a name a second time.
+    /// input was refused because it defined a name a second time. Returns `CUDA_ERROR_INVALID_IMAGE` if the driver
+    /// returned no image.
     #[inline]
     #[doc(alias = "cuLinkComplete")]
     #[track_caller]
@@ -260,11 +263,17 @@ impl Linker {
             unsafe { checked::link_complete(self.raw) }
         };
         match linked {
-            Ok(linked) => Ok(LinkedImage {
-                address: linked.cubin.cast_const().cast(),
-                size: linked.size,
-                linker: self,
-            }),
+            Ok(linked) => match NonNull::new(linked.cubin.cast()) {
+                Some(image) => Ok(LinkedImage {
+                    image,
+                    size: linked.size,
+                    linker: self,
+                }),
+                None => {
+                    let code = CUresult::CUDA_ERROR_INVALID_IMAGE;
+                    Err(self.failed(Error::refused(code, Function::cuLinkComplete, Refusal::NoImage)))
+                }
+            },
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -365,7 +374,7 @@ impl fmt::Debug for Linker {
 /// The image that a [`Linker`] made. It owns the linker, which owns the image's memory.
 #[derive(Debug)]
 pub struct LinkedImage {
-    address: *const u8,
+    image: NonNull<u8>,
     size: usize,
     linker: Linker,
 }
@@ -380,7 +389,7 @@ impl LinkedImage {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         // SAFETY: the linker keeps the image, which is not changed, as long as it lives.
-        unsafe { slice::from_raw_parts(self.address, self.size) }
+        unsafe { slice::from_raw_parts(self.image.as_ptr(), self.size) }
     }
 
     /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a linker from a

@@ -44,6 +44,7 @@ pub(crate) enum Refusal {
     NodeIndex,
     OtherGraph,
     Profiler,
+    NoImage,
 }
 
 impl Refusal {
@@ -195,6 +196,7 @@ impl Refusal {
             Self::Profiler,
             "cuProfilerStart or cuProfilerStop failed: the code says if the driver or the function is missing",
         ),
+        (Self::NoImage, "the linker returned no image: add an input"),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).

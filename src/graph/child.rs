@@ -50,7 +50,7 @@ impl Graph {
     #[track_caller]
     pub fn add_child(&self, after: &[Node<'_>], child: &Graph) -> Result<Node<'_>> {
         // The driver crashes if a graph would contain itself.
-        if self.as_raw() == child.as_raw() || self.kept().is_same(child.kept()) {
+        if self.outermost() == child.outermost() {
             return Err(Error::refused(
                 sys::CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuGraphAddChildGraphNode,
@@ -59,7 +59,7 @@ impl Graph {
         }
         let _current = self.enter()?;
         self.kept().all_of(child.kept());
-        // SAFETY: all handles are live, and neither graph contains the other.
+        // SAFETY: all handles are live, and neither graph contains the other: their outermost graphs differ.
         let raw = unsafe { checked::graph_add_child_graph_node(self.as_raw(), &handles(after), child.as_raw()) }?;
         Ok(Node::of(raw, self))
     }

@@ -47,14 +47,19 @@ pub struct Conditional<'g> {
 }
 
 impl Graph {
-    /// Returns the graph's context, or the current one: conditional nodes do not accept null.
+    /// Returns the graph's context, or the current one, for a call that does not accept null. Returns
+    /// `CUDA_ERROR_INVALID_CONTEXT` if there is none.
     #[inline]
     #[track_caller]
-    fn context_or_current(&self) -> Result<sys::CUcontext> {
-        match self.context() {
-            Some(context) => Ok(context.as_raw()),
-            None => Context::current_raw(),
+    fn context_or_current(&self, called: sys::Function) -> Result<sys::CUcontext> {
+        if let Some(context) = self.context() {
+            return Ok(context.as_raw());
         }
+        let current = Context::current_raw()?;
+        if current.is_null() {
+            return Err(Error::unasked(sys::CUresult::CUDA_ERROR_INVALID_CONTEXT, called));
+        }
+        Ok(current)
     }
 
     /// Creates a handle for one conditional node of this graph
@@ -62,21 +67,22 @@ impl Graph {
     /// starts with that value; without one, a kernel must set it before the node runs.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver does not support conditional nodes, and a
-    /// [missing-function error](Error::is_missing_function) if it is older than CUDA 12.3.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver does not support conditional nodes,
+    /// `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current, and a
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphConditionalHandleCreate")]
     #[track_caller]
     pub fn conditional_handle(&self, launch_value: Option<u32>) -> Result<ConditionalHandle<'_>> {
         let _current = self.enter()?;
-        let context = self.context_or_current()?;
+        let context = self.context_or_current(sys::Function::cuGraphConditionalHandleCreate)?;
         let flags = if launch_value.is_some() {
             sys::CU_GRAPH_COND_ASSIGN_DEFAULT
         } else {
             0
         };
         let value = launch_value.unwrap_or(0);
-        // SAFETY: both handles are live, because the context is current.
+        // SAFETY: both handles are live: the context is the graph's or the current one.
         let raw = unsafe { checked::graph_conditional_handle_create(self.as_raw(), context, value, flags) }?;
         Ok(ConditionalHandle { raw, graph: self })
     }
@@ -177,7 +183,7 @@ impl Graph {
             type_: kind,
             size: bodies,
             phGraph_out: ptr::null_mut(),
-            ctx: self.context_or_current()?,
+            ctx: self.context_or_current(sys::Function::cuGraphAddNode)?,
         };
         // SAFETY: the handles are live, and belong to this graph.
         let raw = unsafe { checked::graph_add_node(self.as_raw(), &handles(after), &mut params) }?;

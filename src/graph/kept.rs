@@ -99,16 +99,6 @@ impl Kept {
         copy.all_of(self);
         copy
     }
-
-    /// Returns true for the lists of one graph, or of two graphs inside the same outermost graph. Returns false for
-    /// borrowed graphs, whose lists are not known.
-    #[inline]
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        match (&self.values, &other.values) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
-    }
 }
 
 impl fmt::Debug for Kept {

@@ -39,6 +39,8 @@ use crate::{Borrowed, Context, Result, checked, sys};
 #[derive(Debug)]
 pub struct Graph {
     raw: sys::CUgraph,
+    /// The graph whose nodes contain this one, directly or in their graphs; this graph itself, if no node contains it.
+    outermost: sys::CUgraph,
     /// The context that is made current for calls; `None` if it is not known.
     context: Option<Context>,
     kept: Kept,
@@ -54,6 +56,7 @@ impl Graph {
     pub(super) const fn of(raw: sys::CUgraph, context: Option<Context>, kept: Kept) -> Self {
         Self {
             raw,
+            outermost: raw,
             context,
             kept,
             is_owned: true,
@@ -65,6 +68,7 @@ impl Graph {
     pub(super) fn inner(&self, raw: sys::CUgraph) -> Self {
         Self {
             raw,
+            outermost: self.outermost,
             context: self.context.clone(),
             kept: self.kept.clone(),
             is_owned: false,
@@ -75,6 +79,12 @@ impl Graph {
     #[inline]
     pub(super) fn disown(mut self) {
         self.is_owned = false;
+    }
+
+    /// Returns the outermost graph that contains this one.
+    #[inline]
+    pub(super) const fn outermost(&self) -> sys::CUgraph {
+        self.outermost
     }
 
     #[inline]
@@ -190,7 +200,8 @@ impl Graph {
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
-    /// host functions in its nodes must stay valid as long as the graph and everything made from it.
+    /// host functions in its nodes must stay valid as long as the graph and everything made from it. A graph that a node
+    /// contains must not be passed to [`add_child`](Self::add_child) with a graph that contains it.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {

@@ -114,12 +114,12 @@ impl<T> StreamBuffer<T> {
     /// ([`cuMemPoolExportPointer`](checked::mem_pool_export_pointer)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool of the buffer cannot be exported.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool of the buffer cannot be exported, or the buffer has no values.
     #[inline]
     #[doc(alias = "cuMemPoolExportPointer")]
     #[track_caller]
     pub fn export(&self) -> Result<SharedPointer> {
-        // SAFETY: a live allocation; the driver checks its pool.
+        // SAFETY: the memory is allocated, and the driver checks its pool. The driver rejects the address 0.
         let data = unsafe { checked::mem_pool_export_pointer(self.as_raw()) }?;
         Ok(SharedPointer(data.reserved))
     }

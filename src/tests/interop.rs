@@ -198,11 +198,11 @@ fn an_import_owns_the_descriptor_only_if_it_succeeds() {
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
 
     let context = context();
     let exe = std::env::current_exe().unwrap();
-    let open = || OwnedFd::from(File::open(&exe).unwrap());
-    let fd = open();
+    let fd = OwnedFd::from(File::open(&exe).unwrap());
     let number = fd.as_raw_fd();
     // SAFETY: the fake driver takes any descriptor.
     let memory = unsafe { ExternalMemory::import_fd(&context, fd, 4096) }.unwrap();
@@ -213,8 +213,12 @@ fn an_import_owns_the_descriptor_only_if_it_succeeds() {
     drop(memory);
     let kind = sys::CUexternalSemaphoreHandleType::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
     fake::fail("cuImportExternalSemaphore", 801);
+    let (sent, mut other_end) = UnixStream::pair().unwrap();
     // SAFETY: as above.
-    assert!(unsafe { ExternalSemaphore::import_fd(&context, open(), kind) }.is_err());
+    assert!(unsafe { ExternalSemaphore::import_fd(&context, sent.into(), kind) }.is_err());
+    // The end of the stream: an open descriptor would make the read fail, because there is nothing to read.
+    other_end.set_nonblocking(true).unwrap();
+    assert_eq!(other_end.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]

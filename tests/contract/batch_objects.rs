@@ -170,14 +170,16 @@ fn events_and_edges_of_captures() {
         Event::new(&context).expect("an event"),
     );
     let default = CUevent_record_flags::CU_EVENT_RECORD_DEFAULT;
-    event.record_with_flags(&stream, default).expect("a recording");
+    // SAFETY: the event outlives the graph below.
+    let record = |stream: &Stream, flags| unsafe { event.record_with_flags(stream, flags) };
+    record(&stream, default).expect("a recording");
     event.synchronize().expect("its end");
-    let wrong = event.record_with_flags(&stream, CUevent_record_flags(0x80));
+    let wrong = record(&stream, CUevent_record_flags(0x80));
     assert_eq!(code(wrong), CUresult::CUDA_ERROR_INVALID_VALUE);
 
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     let graph = stream.capture(mode, |stream| {
-        event.record_with_flags(stream, CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL)?;
+        record(stream, CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL)?;
         if driver_version() < 12030 {
             return Ok(());
         }

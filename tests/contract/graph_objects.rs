@@ -395,6 +395,16 @@ fn graphs_in_graphs() {
     let own = child.child_graph().expect("a graph");
     assert_eq!(code(own.add_child(&[], &outer)), 1);
     assert_eq!(code(outer.add_child(&[], &own)), 1);
+    // SAFETY: `outer` owns the graph.
+    let borrowed = unsafe { Graph::borrow_raw(outer.as_raw()) };
+    let child_of_borrowed = borrowed
+        .nodes()
+        .expect("the nodes")
+        .into_iter()
+        .find_map(|node| node.child_graph().ok());
+    let child_of_borrowed = child_of_borrowed.expect("a graph");
+    assert_eq!(code(child_of_borrowed.add_child(&[], &borrowed)), 1);
+    assert_eq!(code(borrowed.add_child(&[], &child_of_borrowed)), 1);
     assert_eq!(code(own.instantiate()), CUresult::CUDA_ERROR_NOT_SUPPORTED.0);
     let exec = outer.instantiate().expect("an executable graph");
     assert_eq!(s.run(&exec)[0], 123);
@@ -653,6 +663,8 @@ fn raw_handles() {
         // SAFETY: the kernel takes an address and a number.
         let added = unsafe { borrowed.add_kernel(&[], &function, LaunchConfig::default(), (s.data.ptr(), 1_u32)) };
         assert_eq!(code(added), CUresult::CUDA_ERROR_INVALID_CONTEXT.0);
+        let handle = borrowed.conditional_handle(None).map(drop);
+        assert_eq!(code(handle), CUresult::CUDA_ERROR_INVALID_CONTEXT.0);
         assert_eq!(borrowed.nodes().expect("nodes").len(), 1);
     }
     // SAFETY: the graph is live and has no owner; its module is loaded until the end.

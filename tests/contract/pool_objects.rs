@@ -247,6 +247,9 @@ mod shared {
         buffer.export().expect("the bytes for another process");
         let private = StreamBuffer::<u32>::alloc(&context, &stream, 4).expect("memory");
         assert!(private.export().is_err());
+        let empty = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 0).expect("no memory");
+        let error = empty.export().expect_err("no memory to export");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
         assert!(MemPool::new(device()).expect("a pool").export_fd().is_err());
     }
 
