@@ -9,7 +9,7 @@ use crate::text::piece;
 /// The meaning of NULL as a stream for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamMode {
-    /// The function has only one variant.
+    /// The function has no twin for per-thread default streams.
     None,
     /// NULL is the legacy default stream; the function has a twin for per-thread default streams.
     Legacy,

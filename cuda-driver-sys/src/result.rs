@@ -28,7 +28,7 @@ impl CUresult {
         }
     }
 
-    /// Returns the same description as a C string, as `cuGetErrorString` does.
+    /// Returns [`description`](Self::description) as a C string.
     #[must_use]
     pub const fn description_c(self) -> Option<&'static CStr> {
         let mut at = 0;

@@ -27,8 +27,9 @@ macro_rules! native {
     )* };
 }
 
-/// Sides of images and matrices.
+/// Side of images, and length of the rows of `softmax`.
 pub(super) const SIDE: usize = 1024;
+/// Side of matrices.
 pub(super) const MATRIX: usize = 64;
 pub(super) const BODIES: usize = 512;
 pub(super) const ROUNDS: u32 = 64;

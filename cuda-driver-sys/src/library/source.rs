@@ -126,7 +126,7 @@ impl Source {
     /// The resolver is called when a function is first used, on the thread that uses it and possibly on several threads
     /// at once, and again each time a function that it did not find is used or queried. The resolver must not call
     /// functions of its own library for the first time: these calls fail. A panic passes through the call that needed
-    /// the function; a panic while the library is being opened makes opening fail. The resolver is never dropped.
+    /// the function; a panic while the library is being opened makes opening fail. A library never drops its resolver.
     ///
     /// # Safety
     /// For each symbol, the resolver must return null or a function that stays valid for the rest of the process, has

@@ -53,7 +53,7 @@ extern "C" __global__ void shared_wide(float *to) {
     to[i] = a + b.x + b.y + b.z + b.w + c + d + e;
 }
 
-// 7. A branch that half of the lanes take, and a loop of a different length in each lane.
+// 7. A branch that half of the lanes take, and a loop whose length depends on the lane.
 extern "C" __global__ void branches(int *to) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     volatile int *at = to;
