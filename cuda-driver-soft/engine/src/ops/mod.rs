@@ -23,7 +23,8 @@
 //! | `control` | bra and the other branches, trap, fence, and the instructions that the scheduler runs |
 //!
 //! The meaning of an instruction is a pure function of `semantics`. `shapes` makes a [`Form`] of it: loops over the
-//! lanes, compiled for each instruction set. `mods` packs modifiers that are not compiled into a handler.
+//! lanes, which are compiled for each instruction set if the instruction is frequent. `mods` packs modifiers that are
+//! not compiled into a handler.
 
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;
