@@ -37,6 +37,9 @@ const SPIN_PATIENCE: u64 = 1 << 16;
 /// [`PATIENCE`] of a cooperative launch of such a kernel: all its blocks start anyway, and most wait repeatedly for the
 /// whole grid.
 const COOPERATIVE_PATIENCE: u64 = 1 << 11;
+/// Instructions that a block of a kernel whose blocks see stores of other blocks runs when it continues. Such a block
+/// usually waits, and the one that it waits for may be the last to continue.
+const SPIN_SLICE: u64 = COOPERATIVE_PATIENCE;
 /// If the clusters in progress have at least this size in bytes together, they continue before another one starts.
 const ENOUGH_BEGUN: u64 = 1 << 30;
 /// Number of clusters that may be in progress at once, however large they are.
@@ -112,6 +115,7 @@ impl Launch {
             (true, false) => SPIN_PATIENCE,
             (false, _) => PATIENCE,
         };
+        let slice = if sees_other_blocks { SPIN_SLICE } else { PATIENCE };
         let warp_bytes = codes[function.0 as usize]
             .as_ref()
             .map_or(0, |c| u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes));
@@ -134,6 +138,7 @@ impl Launch {
             shared_bytes,
             function,
             patience,
+            slice,
         };
         let queue = BlockQueue::new(clusters, most_begun.max(1), patience, sees_other_blocks);
         let observation = self.options.observers.begin(&ObservedLaunch {

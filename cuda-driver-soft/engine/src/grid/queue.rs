@@ -43,10 +43,59 @@ struct Waiting {
     /// Clusters that workers have taken and not counted as finished, or that are parked. Some of them may not have
     /// started yet.
     begun: u64,
-    /// Parked clusters, the next one to continue first.
-    parked: VecDeque<Box<Cluster>>,
+    parked: Parked,
     /// True if the log has reported that no more clusters can start.
     reported: bool,
+}
+
+/// Parked clusters. They continue in rounds, each of which has the opposite order of the one before: blocks that wait for
+/// the block before them, and blocks that wait for the block after them, all make progress within two rounds.
+#[derive(Default)]
+struct Parked {
+    /// Clusters of this round, the next one to continue last.
+    round: VecDeque<Box<Cluster>>,
+    /// Clusters of the next round, in the order in which they were parked.
+    later: VecDeque<Box<Cluster>>,
+}
+
+impl Parked {
+    fn is_empty(&self) -> bool {
+        self.round.is_empty() && self.later.is_empty()
+    }
+
+    fn push(&mut self, cluster: Box<Cluster>) {
+        self.later.push_back(cluster);
+    }
+
+    /// Returns the next cluster to continue.
+    fn first_mut(&mut self) -> Option<&mut Cluster> {
+        if self.round.is_empty() {
+            std::mem::swap(&mut self.round, &mut self.later);
+        }
+        self.round.back_mut().map(|cluster| &mut **cluster)
+    }
+
+    /// Removes the next cluster to continue.
+    fn pop(&mut self) -> Option<Box<Cluster>> {
+        self.first_mut()?;
+        self.round.pop_back()
+    }
+
+    /// Removes the clusters that are not wanted, and returns them.
+    fn remove_unwanted(&mut self, wanted: impl Fn(u64) -> bool) -> VecDeque<Box<Cluster>> {
+        let mut unwanted = VecDeque::new();
+        for clusters in [&mut self.round, &mut self.later] {
+            for cluster in std::mem::take(clusters) {
+                let to = if wanted(cluster.number()) {
+                    &mut *clusters
+                } else {
+                    &mut unwanted
+                };
+                to.push_back(cluster);
+            }
+        }
+        unwanted
+    }
 }
 
 impl Waiting {
@@ -79,7 +128,7 @@ impl BlockQueue {
                 returned: BTreeSet::new(),
                 most_begun,
                 begun: 0,
-                parked: VecDeque::new(),
+                parked: Parked::default(),
                 reported: false,
             }),
             workers: AtomicU64::new(0),
@@ -116,8 +165,8 @@ impl BlockQueue {
         !waiting.parked.is_empty() || waiting.may_begin(self.clusters)
     }
 
-    /// Takes the next cluster to run: the one that was parked first, or a new one if the parked one has run for so long
-    /// that it may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
+    /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it may
+    /// be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
     /// clusters. Also counts `over` clusters in progress as finished. `kernel` is the kernel's name, for the log.
     pub(crate) fn take(&self, kernel: &str, most: u64, over: u64) -> Option<Taken> {
         let mut waiting = self.lock();
@@ -127,12 +176,12 @@ impl BlockQueue {
         }
         let may_begin = waiting.may_begin(self.clusters);
         let patience = self.patience;
-        let another = match waiting.parked.front_mut() {
+        let another = match waiting.parked.first_mut() {
             Some(first) => may_begin && first.gives_way(patience),
             None => may_begin,
         };
         if !another {
-            let first = waiting.parked.pop_front()?;
+            let first = waiting.parked.pop()?;
             let waits = self.sees_other_blocks && first.steps() >= patience;
             let report = waits && !may_begin && waiting.has_unbegun(self.clusters) && !waiting.reported;
             waiting.reported |= report;
@@ -208,7 +257,7 @@ impl BlockQueue {
         if faulted && (old || !self.wants(cluster.number())) {
             self.count_over();
         } else {
-            self.lock().parked.push_back(cluster);
+            self.lock().parked.push(cluster);
         }
     }
 
@@ -226,18 +275,10 @@ impl BlockQueue {
     /// Cancels the clusters from `number` on that have not started or are parked.
     pub(super) fn cancel_from(&self, number: u64) {
         self.limit.fetch_min(number, Ordering::Relaxed);
-        let (mut unwanted, mut kept) = (VecDeque::new(), VecDeque::new());
         let mut waiting = self.lock();
         let unbegun = self.clusters - std::mem::replace(&mut waiting.next, self.clusters);
         let returned = waiting.returned.split_off(&number).len() as u64;
-        for cluster in std::mem::take(&mut waiting.parked) {
-            if self.wants(cluster.number()) {
-                kept.push_back(cluster);
-            } else {
-                unwanted.push_back(cluster);
-            }
-        }
-        waiting.parked = kept;
+        let unwanted = waiting.parked.remove_unwanted(|number| self.wants(number));
         waiting.begun -= unwanted.len() as u64;
         drop(waiting);
         self.count_done(unbegun + returned + unwanted.len() as u64);

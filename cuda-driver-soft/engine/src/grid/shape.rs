@@ -19,6 +19,8 @@ pub(super) struct GridShape {
     pub(super) function: FuncId,
     /// Instructions that a cluster runs before another one may start, because it may be waiting for that one.
     pub(super) patience: u64,
+    /// Instructions that a cluster runs when it continues, before the next one continues.
+    pub(super) slice: u64,
 }
 
 impl GridShape {

@@ -113,9 +113,10 @@ impl<'e> Worker<'e> {
             && !self.machine.has_freed_much()
             && let Some((taken, alone)) = self.take()
         {
-            let number = match &taken {
-                Next::Parked(cluster) => cluster.number(),
-                Next::New(number) => *number,
+            let shape = &self.started.shape;
+            let (number, share) = match &taken {
+                Next::Parked(cluster) => (cluster.number(), shape.slice),
+                Next::New(number) => (*number, shape.patience),
             };
             if !self.started.queue.wants(number) {
                 // A fault has cancelled it.
@@ -138,7 +139,7 @@ impl<'e> Worker<'e> {
                 },
             };
             let rest = budget.saturating_sub(self.machine.steps);
-            self.run(cluster, self.started.shape.patience.min(rest));
+            self.run(cluster, share.min(rest));
         }
         self.settle();
     }

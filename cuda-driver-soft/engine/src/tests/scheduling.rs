@@ -134,6 +134,44 @@ fn warps_and_blocks_wait_for_each_other() {
 }
 
 #[test]
+fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
+    // Each block waits for the block after it, or for the block before it. If a round of all blocks let only one block
+    // continue, the launch would take more than 32 million instructions.
+    const BLOCKS: u32 = 32;
+    for (step, last) in [("add", BLOCKS - 1), ("sub", 0)] {
+        let body = format!(
+            ".visible .entry k(.param .u64 out) {{
+                .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<5>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %ctaid.x;
+                mul.wide.u32 %rd2, %r1, 4;
+                add.u64 %rd3, %rd1, %rd2;
+                mov.u32 %r2, 0;
+                setp.eq.u32 %p1, %r1, {last};
+                @%p1 bra DONE;
+                {step}.s64 %rd4, %rd3, 4;
+            WAIT:
+                ld.volatile.global.u32 %r2, [%rd4];
+                setp.eq.u32 %p2, %r2, 0;
+                @%p2 bra WAIT;
+            DONE:
+                add.u32 %r3, %r2, 1;
+                st.volatile.global.u32 [%rd3], %r3;
+                ret;
+            }}"
+        );
+        let mut bench = Bench::text(&module(&body), Isa::best());
+        let out = bench.bytes(u64::from(BLOCKS) * 4);
+        let mut launch = bench.launch("k", BLOCKS, 1, &[Arg::U64(out)]);
+        launch.options.budget = Some(8_000_000);
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None, "{step}");
+        let got = bench.get(out, BLOCKS as usize, u32::from_le_bytes);
+        let wanted: Vec<u32> = (0..BLOCKS).map(|i| last.abs_diff(i) + 1).collect();
+        assert_eq!(got, wanted, "{step}");
+    }
+}
+
+#[test]
 fn a_barrier_counts_warps_and_passes_values() {
     // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true, how many are, and the
     // value of another thread.
