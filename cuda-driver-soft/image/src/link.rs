@@ -120,35 +120,37 @@ impl std::fmt::Display for Conflict {
 
 /// Returns the first definition of an input that cannot be linked with the definitions of the others.
 pub fn conflict(others: &[Input], new: &Input) -> Option<Conflict> {
-    let function = new
-        .module
-        .functions
-        .iter()
-        .filter(|f| is_strong(f))
-        .find_map(|function| {
-            let first = others.iter().find(|other| {
-                let mut all = other.module.functions.iter();
-                all.any(|f| is_strong(f) && f.name == function.name)
-            })?;
-            Some(Conflict::Duplicate {
+    let mut functions: HashMap<&str, Option<&Input>> = HashMap::new();
+    let strong = new.module.functions.iter().filter(|f| is_strong(f));
+    functions.extend(strong.clone().map(|f| (&*f.name, None)));
+    let shared = |v: &&Variable| is_global(v.linkage) && is_defined(v);
+    let mut variables: HashMap<&str, Vec<(&Variable, &str)>> = HashMap::new();
+    let new_variables = new.module.variables.iter().filter(shared);
+    variables.extend(new_variables.clone().map(|v| (&*v.name, Vec::new())));
+    for other in others {
+        for function in other.module.functions.iter().filter(|f| is_strong(f)) {
+            if let Some(first) = functions.get_mut(&*function.name) {
+                first.get_or_insert(other);
+            }
+        }
+        for variable in other.module.variables.iter().filter(shared) {
+            if let Some(all) = variables.get_mut(&*variable.name) {
+                all.push((variable, &other.name));
+            }
+        }
+    }
+    for function in strong {
+        if let Some(Some(first)) = functions.get(&*function.name) {
+            return Some(Conflict::Duplicate {
                 symbol: function.name.clone(),
                 input: new.name.clone(),
                 first: first.name.clone(),
-            })
-        });
-    let shared = |v: &&Variable| is_global(v.linkage) && is_defined(v);
-    function.or_else(|| {
-        new.module.variables.iter().filter(shared).find_map(|variable| {
-            others.iter().find_map(|other| {
-                let first = other
-                    .module
-                    .variables
-                    .iter()
-                    .filter(shared)
-                    .find(|v| v.name == variable.name)?;
-                conflict_of_variables((first, &other.name), (variable, &new.name))
-            })
-        })
+            });
+        }
+    }
+    new_variables.into_iter().find_map(|variable| {
+        let mut others = variables.get(&*variable.name)?.iter();
+        others.find_map(|first| conflict_of_variables(*first, (variable, &new.name)))
     })
 }
 

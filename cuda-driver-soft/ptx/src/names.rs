@@ -3,10 +3,12 @@
 //! Most names in PTX end with a number: `%r1`, `%rd217`, `$L__BB0_12`, `kernel_param_3`. A name is therefore an
 //! interned prefix and a number. A range of registers such as `%r<100>` is one table entry, not one for each register.
 
-use crate::hash::FastMap;
+use std::hash::{Hash, Hasher};
+
+use crate::hash::{self, Seeds};
 
 /// A name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     /// Index of the interned prefix.
     pub(crate) prefix: u32,
@@ -24,34 +26,114 @@ impl Name {
     };
 }
 
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.prefix) << 32 | u64::from(self.number));
+    }
+}
+
 /// Interned strings. The first one is always `_`.
 #[derive(Debug)]
 pub(crate) struct Names {
-    index: FastMap<Box<[u8]>, u32>,
-    all: Vec<Box<[u8]>>,
+    seeds: Seeds,
+    all: Vec<Interned>,
+    /// The bytes of all strings.
+    bytes: Vec<u8>,
+    /// A hash table with linear probing: the upper half of a string's hash, then its index plus one; 0 if free. The
+    /// length is a power of two.
+    slots: Vec<u64>,
+}
+
+/// An interned string.
+#[derive(Debug)]
+struct Interned {
+    hash: u64,
+    /// See [`hash::ends`].
+    ends: [u64; 2],
+    /// Place in [`Names::bytes`].
+    start: u32,
+    len: u32,
 }
 
 impl Default for Names {
     fn default() -> Self {
         let mut names = Names {
-            index: FastMap::default(),
+            seeds: Seeds::default(),
             all: Vec::new(),
+            bytes: Vec::new(),
+            slots: vec![0; 64],
         };
         names.intern(b"_");
         names
     }
 }
 
+/// The half of a slot that is the upper half of a hash.
+const TAG: u64 = !0 << 32;
+
 impl Names {
+    /// Returns the index of a string, or the free slot for it.
+    fn search(&self, text: &[u8], hash: u64, ends: [u64; 2]) -> Result<u32, usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return Err(at);
+            }
+            let id = slot as u32 - 1;
+            if slot & TAG == hash & TAG && self.is(id, text, ends) {
+                return Ok(id);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Returns true if the string with this index is `text`.
+    fn is(&self, id: u32, text: &[u8], ends: [u64; 2]) -> bool {
+        let known = &self.all[id as usize];
+        known.len as usize == text.len() && known.ends == ends && (text.len() <= 16 || self.string(id) == text)
+    }
+
     /// Interns a string and returns its index.
     pub(crate) fn intern(&mut self, text: &[u8]) -> u32 {
-        if let Some(&id) = self.index.get(text) {
-            return id;
+        let ends = hash::ends(text);
+        let hash = self.seeds.hash(text, ends);
+        match self.search(text, hash, ends) {
+            Ok(id) => id,
+            Err(slot) => self.add(text, hash, ends, slot),
         }
+    }
+
+    #[cold]
+    fn add(&mut self, text: &[u8], hash: u64, ends: [u64; 2], slot: usize) -> u32 {
         let id = self.all.len() as u32;
-        self.index.insert(text.into(), id);
-        self.all.push(text.into());
+        self.all.push(Interned {
+            hash,
+            ends,
+            start: self.bytes.len() as u32,
+            len: text.len() as u32,
+        });
+        self.bytes.extend_from_slice(text);
+        self.slots[slot] = hash & TAG | u64::from(id + 1);
+        if self.all.len() * 2 > self.slots.len() {
+            self.grow();
+        }
         id
+    }
+
+    /// Doubles the hash table.
+    fn grow(&mut self) {
+        let mask = self.slots.len() * 2 - 1;
+        self.slots.clear();
+        self.slots.resize(mask + 1, 0);
+        for (id, known) in (1..).zip(&self.all) {
+            let mut at = known.hash as usize & mask;
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = known.hash & TAG | id;
+        }
     }
 
     /// Returns the number of strings.
@@ -71,15 +153,17 @@ impl Names {
     /// Returns the name with this spelling, if its prefix is interned.
     pub(crate) fn find(&self, text: &[u8]) -> Option<Name> {
         let (prefix, number) = split(text);
-        Some(Name {
-            prefix: *self.index.get(prefix)?,
-            number,
-        })
+        let ends = hash::ends(prefix);
+        let found = self.search(prefix, self.seeds.hash(prefix, ends), ends);
+        found.ok().map(|prefix| Name { prefix, number })
     }
 
     /// Returns the string with this index.
     pub(crate) fn string(&self, id: u32) -> &[u8] {
-        self.all.get(id as usize).map_or(b"", |b| b)
+        let Some(&Interned { start, len, .. }) = self.all.get(id as usize) else {
+            return b"";
+        };
+        &self.bytes[start as usize..][..len as usize]
     }
 
     /// Returns the spelling of a name.
@@ -108,6 +192,7 @@ fn split(text: &[u8]) -> (&[u8], u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::tests::colliding_names;
 
     #[test]
     fn spelling_survives() {
@@ -130,5 +215,24 @@ mod tests {
         assert_ne!(names.name(b"%r1"), names.name(b"%r01"));
         assert_eq!(names.name(b"_"), Name::SINK);
         assert_eq!(names.find(b"nothing"), None);
+    }
+
+    /// The worst input for the table: names that would have one hash without the random numbers of the process.
+    #[test]
+    fn searches_are_short() {
+        let mut names = Names::default();
+        let all = colliding_names(12);
+        let ids: Vec<u32> = all.iter().map(|name| names.intern(name)).collect();
+        for (name, id) in all.iter().zip(&ids) {
+            assert_eq!(names.string(*id), name);
+            assert_eq!(names.intern(name), *id);
+        }
+        let mask = names.slots.len() - 1;
+        let slots = names.slots.iter().enumerate().filter(|(_, slot)| **slot != 0);
+        let steps = slots.map(|(at, slot)| {
+            let first = names.all[*slot as u32 as usize - 1].hash as usize;
+            at.wrapping_sub(first) & mask
+        });
+        assert!(steps.sum::<usize>() < 4 * all.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Symbols: the meaning of names, and the scopes of a function in which they are declared.
 
-use crate::hash::FastMap;
+use crate::hash::NumberMap;
 use crate::ir::{FuncId, InstId, Type, VarId};
 use crate::names::Name;
 
@@ -73,9 +73,9 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Scopes {
     /// Ranges of names by prefix.
-    ranges: FastMap<u32, Vec<Entry>>,
+    ranges: NumberMap<u32, Vec<Entry>>,
     /// Single names.
-    singles: FastMap<Name, Vec<Entry>>,
+    singles: NumberMap<Name, Vec<Entry>>,
     /// The declarations in order, which are removed when their scope is closed.
     log: Vec<Name>,
     /// Length of `log` at the start of each open scope.
@@ -85,8 +85,8 @@ pub(crate) struct Scopes {
 impl Scopes {
     pub(crate) fn new() -> Self {
         Scopes {
-            ranges: FastMap::default(),
-            singles: FastMap::default(),
+            ranges: NumberMap::default(),
+            singles: NumberMap::default(),
             log: Vec::new(),
             marks: vec![0],
         }
@@ -139,6 +139,10 @@ impl Scopes {
     /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that
     /// scope already has one of them.
     pub(crate) fn declare_range(&mut self, prefix: u32, first: u32, count: u32, symbol: Symbol) -> bool {
+        if count == 0 {
+            // Declares nothing. Keeping it would only make the list longer.
+            return true;
+        }
         let depth = self.depth();
         let end = first.saturating_add(count);
         let ranges = self.ranges.entry(prefix).or_default();

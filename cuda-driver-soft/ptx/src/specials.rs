@@ -1,6 +1,6 @@
 //! The special registers of PTX, such as `%tid.x`, by name.
 
-use crate::hash::FastMap;
+use crate::hash::NumberMap;
 use crate::ir::{Special, Type};
 use crate::names::{Name, Names};
 
@@ -19,10 +19,10 @@ pub(crate) struct SpecialReg {
 }
 
 /// Returns the special registers that occur in a module, by name.
-pub(crate) fn specials(names: &Names) -> FastMap<Name, SpecialReg> {
+pub(crate) fn specials(names: &Names) -> NumberMap<Name, SpecialReg> {
     use Special::*;
     use Type::{Pred, U32, U64};
-    let mut map = FastMap::default();
+    let mut map = NumberMap::default();
     let mut add = |text: &str, register: Special, ty: Type, vector: bool, (ptx, sm): (u32, u32)| {
         if let Some(name) = names.find(text.as_bytes()) {
             let special = SpecialReg {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::ast::{Ast, DeclType, Function, Item, Var};
 use crate::forms::{self, Form, FormErrors};
-use crate::hash::FastMap;
+use crate::hash::NumberMap;
 use crate::ir::{Linkage, Opaque, Param, Space, Type, VarId};
 use crate::names::Name;
 use crate::scopes::Symbol;
@@ -16,8 +16,8 @@ use crate::specials::SpecialReg;
 pub(crate) struct Unit {
     pub(crate) ast: Ast,
     /// The special registers that the module mentions.
-    pub(crate) specials: FastMap<Name, SpecialReg>,
-    pub(crate) globals: FastMap<Name, Global>,
+    pub(crate) specials: NumberMap<Name, SpecialReg>,
+    pub(crate) globals: NumberMap<Name, Global>,
     pub(crate) functions: Vec<Signature>,
     /// The state space of each variable.
     pub(crate) spaces: Vec<Space>,
@@ -25,7 +25,7 @@ pub(crate) struct Unit {
     pub(crate) opaques: Vec<Option<Opaque>>,
     /// The module's variable for each `.shared`, `.global` or `.const` declaration inside a function, by its index in
     /// [`Ast::vars`].
-    pub(crate) statics: FastMap<u32, VarId>,
+    pub(crate) statics: NumberMap<u32, VarId>,
     /// The form of each opcode of [`Ast::opcodes`]; looked up on first use.
     pub(crate) forms: Vec<OnceLock<Result<Form, FormErrors>>>,
 }

@@ -1,8 +1,7 @@
 //! The instruction table, compiled from the syntax of its rows for matching.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
-
-use crate::hash::FastMap;
 
 use super::classes;
 use super::mods::type_of;
@@ -74,7 +73,7 @@ pub(super) struct CompiledRow {
 pub(super) struct Table {
     pub(super) rows: Vec<&'static Row>,
     /// The rows of each root.
-    pub(super) roots: FastMap<&'static str, RowsOfRoot>,
+    pub(super) roots: BTreeMap<&'static str, RowsOfRoot>,
 }
 
 /// The rows of one root, which are compiled on first use: most modules use few of the roots.
@@ -98,7 +97,7 @@ pub(super) fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         let rows: Vec<&'static Row> = rows::GROUPS.iter().copied().flatten().collect();
-        let mut roots: FastMap<&'static str, RowsOfRoot> = FastMap::default();
+        let mut roots: BTreeMap<&'static str, RowsOfRoot> = BTreeMap::new();
         for (index, row) in rows.iter().enumerate() {
             let of_root = roots.entry(root_of(row.syntax)).or_insert_with(|| RowsOfRoot {
                 rows: Vec::new(),

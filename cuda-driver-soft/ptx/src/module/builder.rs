@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::ast::{Ast, DeclType, Item, Pos};
 use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
-use crate::hash::FastMap;
+use crate::hash::NumberMap;
 use crate::ir::{VarId, Variable};
 use crate::names::Name;
 use crate::unit::{Global, Signature};
@@ -16,13 +16,13 @@ pub(super) struct ModuleBuilder<'a> {
     text: &'a [u8],
     mentions: OnceCell<Mentions<'a>>,
     diagnostics: &'a mut Diagnostics,
-    pub(super) globals: FastMap<Name, Global>,
+    pub(super) globals: NumberMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
     /// The declared type of each variable.
     pub(super) types: Vec<DeclType>,
     pub(super) functions: Vec<Signature>,
     /// See [`Unit::statics`](crate::unit::Unit::statics).
-    pub(super) statics: FastMap<u32, VarId>,
+    pub(super) statics: NumberMap<u32, VarId>,
 }
 
 impl<'a> ModuleBuilder<'a> {
@@ -32,11 +32,11 @@ impl<'a> ModuleBuilder<'a> {
             text,
             mentions: OnceCell::new(),
             diagnostics,
-            globals: FastMap::default(),
+            globals: NumberMap::default(),
             variables: Vec::new(),
             types: Vec::new(),
             functions: Vec::new(),
-            statics: FastMap::default(),
+            statics: NumberMap::default(),
         }
     }
 

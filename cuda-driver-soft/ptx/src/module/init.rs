@@ -1,7 +1,7 @@
 //! Initial values of variables: converts nested lists of constants and addresses to bytes and relocations.
 
 use crate::ast::{Ast, DeclType, Init, InitKind, Pos, Var};
-use crate::hash::FastMap;
+use crate::hash::NumberMap;
 use crate::ir::{Reloc, RelocTarget, Space, Type, VarId};
 use crate::names::Name;
 use crate::scopes::Symbol;
@@ -22,7 +22,7 @@ type InitError = (Pos, String);
 /// The state of one conversion.
 struct Filler<'a> {
     ast: &'a Ast,
-    globals: &'a FastMap<Name, Global>,
+    globals: &'a NumberMap<Name, Global>,
     space_of: &'a dyn Fn(VarId) -> Space,
     ty: DeclType,
     /// The dimensions, outermost first. The elements of a vector are the last one.
@@ -43,7 +43,7 @@ struct Dimension {
 /// Returns the initial value of a variable.
 pub(super) fn value(
     ast: &Ast,
-    globals: &FastMap<Name, Global>,
+    globals: &NumberMap<Name, Global>,
     space_of: &dyn Fn(VarId) -> Space,
     var: &Var,
     nodes: &[Init],

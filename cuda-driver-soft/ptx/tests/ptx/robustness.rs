@@ -257,6 +257,8 @@ fn large_texts_with_errors_are_fast() {
         .map(|i| format!(".reg .b32 a{i}; .reg .b32 b{i}x<9>;\n"))
         .collect();
     run(format!("{head}{declarations}}}").as_bytes());
+    // Ranges without registers do not clash.
+    run(format!("{head}{}}}", ".reg .b32 %r<0>;".repeat(100_000)).as_bytes());
     let functions: String = (0..20_000).map(|i| format!(".entry f{i}() {{ret;}}\n")).collect();
     assert!(run(format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()));
     // A long name in many errors.
