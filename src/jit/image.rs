@@ -51,7 +51,11 @@ pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
         Ok(_) => text.len(),
         Err(error) => error.valid_up_to(),
     };
-    let end = text[..valid].iter().position(|byte| !is_text(byte));
+    // Whole chunks are checked several bytes at a time.
+    let are_text = |chunk: &&[u8]| chunk.iter().fold(true, |all, byte| all & is_text(byte));
+    let checked: usize = text[..valid].chunks(64).take_while(are_text).map(<[u8]>::len).sum();
+    let rest = text[checked..valid].iter().position(|byte| !is_text(byte));
+    let end = rest.map(|at| checked + at);
     match text.get(end.unwrap_or(valid)) {
         Some(byte) => Err(format!(
             "the image is not PTX, a cubin or a fat binary: byte {} ({byte:#04x}) is not text",
@@ -119,6 +123,12 @@ mod tests {
         assert!(error.contains("byte 2 (0xc0) is not text"), "{error}");
         let error = recognise(b"BC\x01").unwrap_err();
         assert!(error.contains("byte 2 (0x01) is not text"), "{error}");
+        for at in [0, 63, 64, 200] {
+            let mut long = [b' '; 201];
+            long[at] = 1;
+            let error = text(&long).unwrap_err();
+            assert!(error.contains(&format!("byte {at} (0x01) is not text")), "{error}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ const LIMITS: Limits = Limits {
     max_version: (9, 5),
     sm: 100,
     unresolved: false,
+    threads: 1,
 };
 
 const HEAD: &str = ".version 9.5\n.target sm_100\n.address_size 64\n\

@@ -95,8 +95,8 @@ pub fn memory() -> Option<u64> {
     number("CUDA_SOFT_MEMORY").filter(|&bytes| bytes > 0)
 }
 
-/// Returns `CUDA_SOFT_THREADS`, the number of threads that run kernels, if it is a positive number. Default: the number
-/// of processors.
+/// Returns `CUDA_SOFT_THREADS`, the number of threads that run kernels and that check a long PTX text, if it is a
+/// positive number. Default: the number of processors.
 pub fn threads() -> Option<usize> {
     usize::try_from(number("CUDA_SOFT_THREADS")?)
         .ok()

@@ -116,6 +116,16 @@ impl Diagnostics {
         }
     }
 
+    /// Adds the diagnostics of a later part of the text.
+    pub(crate) fn append(&mut self, others: Diagnostics) {
+        let errors = self.errors + others.errors;
+        for diagnostic in others.all {
+            self.push(diagnostic);
+        }
+        self.errors = errors;
+        self.left_out += others.left_out;
+    }
+
     /// Adds a diagnostic about a place in the text.
     pub(crate) fn push_at(&mut self, text: &[u8], pos: Pos, severity: Severity, code: DiagnosticCode, message: String) {
         let column = self.column(text, pos.offset);

@@ -1,4 +1,4 @@
-//! The conditions for loading a module: newest PTX version, architecture of the device, unresolved functions.
+//! The conditions for loading a module: newest PTX version, architecture of the device, unresolved functions, threads.
 
 /// Conditions for loading a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,15 +9,18 @@ pub struct Limits {
     pub sm: u32,
     /// True if the module will be linked with others, which may define the functions that it calls.
     pub unresolved: bool,
+    /// Number of threads that may check the functions of a long text. The result does not depend on it.
+    pub threads: usize,
 }
 
 impl Default for Limits {
-    /// PTX 9.5 on `sm_90`, without unresolved functions.
+    /// PTX 9.5 on `sm_90`, without unresolved functions, on one thread.
     fn default() -> Self {
         Limits {
             max_version: (9, 5),
             sm: 90,
             unresolved: false,
+            threads: 1,
         }
     }
 }

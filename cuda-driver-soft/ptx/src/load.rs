@@ -1,5 +1,6 @@
 //! Loading: the steps from text to a checked module.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use crate::ast::Pos;
@@ -60,7 +61,8 @@ impl std::error::Error for Failure {}
 /// Returns a [`Failure`] if the text is refused. Its kind decides the driver's result, and its log goes to the JIT
 /// error log.
 pub fn load(text: &[u8], limits: &Limits) -> Result<Loaded, Failure> {
-    let text = text.split(|&b| b == 0).next().unwrap_or(&[]);
+    // `CStr` searches several bytes at a time.
+    let text = CStr::from_bytes_until_nul(text).map_or(text, CStr::to_bytes);
     if !starts_like_ptx(text) {
         return Err(Failure {
             kind: FailureKind::NotPtx,

@@ -5,6 +5,9 @@ use crate::ir::{FuncId, InstId, Type, VarId};
 use crate::names::Name;
 
 /// The meaning of a name.
+// Symbols are copied for each operand. With a tag of one byte, a copy reads at once what was just written in parts,
+// which is slow.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Symbol {
     /// A register, or a range of registers.

@@ -102,25 +102,28 @@ fn aligned(end: u64, align: u64) -> u64 {
 /// Alignments in bytes are limited to this before they are used in sums.
 pub(crate) const MAX_ALIGN: u64 = 1 << 30;
 
-/// Returns the parameters of a range in order, each at the next offset that its alignment allows.
+/// Returns the offsets of parameters: each has the next one that its alignment allows.
+pub(crate) fn offsets(vars: &[Var]) -> impl Iterator<Item = u64> {
+    let mut end = 0u64;
+    vars.iter().map(move |var| {
+        let offset = aligned(end, alignment(var));
+        end = offset.saturating_add(var.size().unwrap_or(0));
+        offset
+    })
+}
+
+/// Returns the parameters of a range in order.
 pub(crate) fn parameters(unit: &Unit, range: &Range<u32>) -> Vec<Param> {
-    let mut offset = 0u64;
-    let layout = |var: &Var| {
-        let align = alignment(var);
-        offset = aligned(offset, align);
-        let size = var.size().unwrap_or(0);
-        let param = Param {
-            name: unit.ast.names.text(var.name),
-            offset,
-            size,
-            align,
-            ty: match var.ty {
-                DeclType::Scalar(ty) => ty,
-                DeclType::Opaque(_) => Type::B64,
-            },
-        };
-        offset = offset.saturating_add(size);
-        param
+    let vars = unit.vars(range);
+    let param = |(var, offset): (&Var, u64)| Param {
+        name: unit.ast.names.text(var.name),
+        offset,
+        size: var.size().unwrap_or(0),
+        align: alignment(var),
+        ty: match var.ty {
+            DeclType::Scalar(ty) => ty,
+            DeclType::Opaque(_) => Type::B64,
+        },
     };
-    unit.vars(range).iter().map(layout).collect()
+    vars.iter().zip(offsets(vars)).map(param).collect()
 }

@@ -1,5 +1,6 @@
 //! Compiles images to typed modules for `cuModuleLoadData` and the linker.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -150,29 +151,31 @@ pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
 }
 
 /// Returns the PTX text of an image.
-fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
+fn text<'a>(image: &'a Image, device: &Device, log: &mut Log) -> Result<Cow<'a, [u8]>> {
     match image {
-        Image::Text(text) => Ok(text.clone()),
-        Image::FatBinary(binary) => fatbin::ptx(binary, device.profile.sm).or_else(|failure| {
-            let (code, reason) = match failure {
-                fatbin::Failure::Malformed(cause) => (
-                    Error::CUDA_ERROR_INVALID_IMAGE,
-                    format!("the fat binary is malformed: {cause}"),
-                ),
-                // Driver 580 decompresses the entry without checking its header.
-                fatbin::Failure::Damaged(cause) => {
-                    (Error::CUDA_ERROR_UNKNOWN, format!("the fat binary is damaged: {cause}"))
-                }
-                fatbin::Failure::NoPtx => (
-                    Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
-                    format!(
-                        "no PTX for sm_{} or below: build with code=compute_XX",
-                        device.profile.sm
+        Image::Text(text) => Ok(Cow::Borrowed(text)),
+        Image::FatBinary(binary) => fatbin::ptx(binary, device.profile.sm)
+            .map(Cow::Owned)
+            .or_else(|failure| {
+                let (code, reason) = match failure {
+                    fatbin::Failure::Malformed(cause) => (
+                        Error::CUDA_ERROR_INVALID_IMAGE,
+                        format!("the fat binary is malformed: {cause}"),
                     ),
-                ),
-            };
-            fail(log, code, &reason)
-        }),
+                    // Driver 580 decompresses the entry without checking its header.
+                    fatbin::Failure::Damaged(cause) => {
+                        (Error::CUDA_ERROR_UNKNOWN, format!("the fat binary is damaged: {cause}"))
+                    }
+                    fatbin::Failure::NoPtx => (
+                        Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
+                        format!(
+                            "no PTX for sm_{} or below: build with code=compute_XX",
+                            device.profile.sm
+                        ),
+                    ),
+                };
+                fail(log, code, &reason)
+            }),
         Image::Elf(_) => fail(
             log,
             Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -193,9 +196,9 @@ pub(crate) fn sources(
     let sources = match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
             Some(image) => image.sources,
-            None => vec![source(name, text(image, device, log)?, options)],
+            None => vec![source(name, text(image, device, log)?.into_owned(), options)],
         },
-        _ => vec![source(name, text(image, device, log)?, options)],
+        _ => vec![source(name, text(image, device, log)?.into_owned(), options)],
     };
     let compile = |source: Source| {
         let started = Instant::now();
@@ -268,11 +271,21 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     Err(code)
 }
 
+/// Bytes of a text that is checked on several threads.
+const LONG_TEXT: usize = 256 << 10;
+
+/// Returns the number of threads that check a long text: `CUDA_SOFT_THREADS`, else the number of processors.
+fn threads() -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    host::environment::threads().unwrap_or_else(processors)
+}
+
 fn text_module(text: &[u8], unresolved: bool, sm: u32, log: &mut Log) -> Result<Arc<ir::Module>> {
     let limits = ptx::Limits {
         max_version: settings::newest_ptx(settings::version()),
         sm,
         unresolved,
+        threads: if text.len() < LONG_TEXT { 1 } else { threads() },
     };
     match ptx::load(text, &limits) {
         Ok(loaded) => {

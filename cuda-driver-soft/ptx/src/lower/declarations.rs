@@ -6,7 +6,7 @@ use crate::ast::{DeclSpace, DeclType, Function, Var};
 use crate::ir::{Formal, Reg, RegisterName, Type};
 use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
-use crate::unit::{MAX_ALIGN, alignment, is_alignment, parameters};
+use crate::unit::{MAX_ALIGN, alignment, is_alignment, offsets};
 
 use super::types::class;
 use super::walker::Walker;
@@ -27,10 +27,10 @@ impl Walker<'_> {
     pub(super) fn formals(&mut self, function: &Function) {
         let unit = self.unit;
         if function.entry {
-            let layout = parameters(unit, &function.params);
-            for (var, param) in unit.vars(&function.params).iter().zip(layout) {
+            let vars = unit.vars(&function.params);
+            for (var, offset) in vars.iter().zip(offsets(vars)) {
                 let symbol = Symbol::Param {
-                    offset: param.offset as u32,
+                    offset: offset as u32,
                     element: var.element() as u32,
                 };
                 if !self.scopes.declare(var.name, symbol) {
@@ -104,12 +104,14 @@ impl Walker<'_> {
             );
         }
         self.body.registers.resize(total as usize, class(ty));
-        self.body.names.push(RegisterName {
-            first: Reg(first),
-            name: self.text(var.name),
-            is_range: var.count.is_some(),
-            vec: var.vec,
-        });
+        if self.builds() {
+            self.body.names.push(RegisterName {
+                first: Reg(first),
+                name: self.text(var.name),
+                is_range: var.count.is_some(),
+                vec: var.vec,
+            });
+        }
         let vec = var.vec as u8;
         let fresh = if var.count.is_none() {
             self.scopes.declare(var.name, Symbol::Reg { first, ty, vec })

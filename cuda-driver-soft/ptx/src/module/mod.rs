@@ -1,5 +1,6 @@
 //! Module scope: variables, functions and initial values. Makes the [`ir::Module`] from the abstract syntax tree.
 
+mod bodies;
 mod builder;
 mod functions;
 mod init;
@@ -46,14 +47,7 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
         forms: (0..ast.opcodes.len()).map(|_| OnceLock::new()).collect(),
         ast,
     });
-    let mut uses: Vec<Uses> = Vec::with_capacity(unit.functions.len());
-    for (index, signature) in unit.functions.iter().enumerate() {
-        uses.push(if signature.defined {
-            lower::verify(&unit, FuncId(index as u32), text, diagnostics)
-        } else {
-            Uses::default()
-        });
-    }
+    let uses = bodies::verify(&unit, text, limits.threads, diagnostics);
     check_registers(&uses, text, diagnostics);
     sizes::check_constant_data(&variables, diagnostics);
     if unit.ast.target.debug && !unit.ast.sections {

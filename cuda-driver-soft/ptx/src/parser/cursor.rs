@@ -26,6 +26,14 @@ pub(super) struct Parser<'a> {
     diagnostics: &'a mut Diagnostics,
 }
 
+/// Returns an empty vector that does not grow up to this length, if there is enough memory.
+fn reserved<T>(len: usize) -> Vec<T> {
+    let mut vec = Vec::new();
+    // Without the memory, the vector grows when it has to.
+    let _ = vec.try_reserve_exact(len);
+    vec
+}
+
 impl<'a> Parser<'a> {
     /// Returns a parser at the first token of `text`, which must be shorter than 4 GiB.
     pub(super) fn new(text: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
@@ -43,10 +51,10 @@ impl<'a> Parser<'a> {
             names: Names::default(),
             opcodes: Names::default(),
             items: Vec::new(),
-            // Estimates: typical PTX needs no more.
-            statements: Vec::with_capacity(text.len() / 32),
-            operands: Vec::with_capacity(text.len() / 16),
-            vars: Vec::new(),
+            // Typical PTX needs no more. A vector that grows is copied, and memory that is not used costs nothing.
+            statements: reserved(text.len() / 16),
+            operands: reserved(text.len() / 8),
+            vars: reserved(text.len() / 32),
             inits: Vec::new(),
             prototypes: Vec::new(),
             source: Arc::default(),
@@ -195,7 +203,8 @@ impl<'a> Parser<'a> {
     pub(super) fn close_list(&mut self, base: usize) -> Span {
         let start = self.ast.operands.len() as u32;
         let len = (self.stack.len() - base) as u32;
-        self.ast.operands.extend(self.stack.drain(base..));
+        self.ast.operands.extend_from_slice(&self.stack[base..]);
+        self.stack.truncate(base);
         Span { start, len }
     }
 }

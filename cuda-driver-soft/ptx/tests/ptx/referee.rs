@@ -13,6 +13,7 @@ pub(crate) const LIMITS: Limits = Limits {
     max_version: (9, 5),
     sm: 90,
     unresolved: false,
+    threads: 1,
 };
 
 /// Returns the loader's verdict.

@@ -271,6 +271,36 @@ fn large_texts_with_errors_are_fast() {
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
+#[test]
+fn results_do_not_depend_on_threads() {
+    let kernel = |number: usize, wrong: bool| {
+        let operand = if wrong { "%x" } else { "%r" };
+        let filler = "add.s32 %r, %r, 1;\n".repeat(100);
+        format!(".entry k{number}() {{ .reg .b32 %r; mov.b32 %r, {number};\n{filler}neg.s32 %r, {operand}; ret; }}\n")
+    };
+    let text = |wrong: &[usize]| {
+        let kernels = (0..600).map(|number| kernel(number, wrong.contains(&number)));
+        format!(".version 9.0\n.target sm_90\n{}", kernels.collect::<String>())
+    };
+    let load = |text: &str, threads: usize| ptx::load(text.as_bytes(), &ptx::Limits { threads, ..LIMITS });
+    let right = text(&[]);
+    assert!(right.len() > 1 << 20);
+    let wrong = text(&[0, 7, 199, 200, 201, 333, 598, 599]);
+    let serial = load(&wrong, 1).expect_err("refused");
+    for threads in [2, 3, 8, 100] {
+        assert_eq!(
+            load(&wrong, threads).expect_err("refused").log,
+            serial.log,
+            "{threads} threads"
+        );
+        let module = load(&right, threads).expect("accepted").module;
+        assert_eq!(module.functions.len(), 600);
+        let last = module.functions[599].body().expect("a kernel has a body");
+        assert_eq!(last.insts.len(), 103);
+    }
+    assert_eq!(serial.log.matches("Unknown symbol '%x'").count(), 8);
+}
+
 /// Loads a module with these parameters of an entry function, and returns the log of the failure.
 fn parameters(list: &str) -> String {
     let text = format!(".version 9.0\n.target sm_90\n.address_size 64\n.entry k({list}) {{ ret; }}\n");
