@@ -35,7 +35,11 @@ use std::process::ExitCode;
 type Task = (&'static str, &'static str, fn() -> Result<(), String>);
 
 const TASKS: &[Task] = &[
-    ("generate", "write every committed generated file", generate::run),
+    (
+        "generate",
+        "write the generated files that are made without a network or NVIDIA's tools",
+        generate::run,
+    ),
     (
         "news",
         "list the questions that a new header leaves to a person",

@@ -65,7 +65,7 @@ const NOTES: &[(&str, &str)] = &[
     ("applypriority", "checked, but has no effect"),
     ("discard", "checked, but has no effect"),
     ("pmevent", "checked, but has no effect"),
-    ("brkpt", "no effect: there is no debugger"),
+    ("brkpt", "no effect"),
     ("nanosleep", "does not wait"),
     ("setmaxnreg", "no effect"),
     (

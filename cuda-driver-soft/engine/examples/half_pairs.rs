@@ -58,6 +58,11 @@ fn main() -> ExitCode {
         );
         return ExitCode::FAILURE;
     };
+    let product = if name.ends_with("bf16") {
+        mul_bf16
+    } else {
+        |a, b| mul_f16(a, b, false, false)
+    };
     let (next, wrong) = (AtomicUsize::new(0), AtomicU64::new(0));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -67,8 +72,8 @@ fn main() -> ExitCode {
                     let a = next.fetch_add(step, Ordering::Relaxed);
                     let Ok(a) = u16::try_from(a) else { return };
                     for b in 0..=u16::MAX {
-                        // For `.f16`, some values are near the negated product, where the sum cancels.
-                        let c = mul_f16(a, b, false, false) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
+                        // Some values are near the negated product, where the sum cancels.
+                        let c = product(a, b) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
                         let (x, y) = (ours(a, b, c), theirs(a, b, c));
                         if x != y && wrong.fetch_add(1, Ordering::Relaxed) < 20 {
                             println!("{name} {a:04x} {b:04x} {c:04x}: {x:04x}, not {y:04x}");

@@ -170,7 +170,7 @@ exports! {
     }
 
     fn cuCtxGetApiVersion [c] (handle: CUcontext, out: *mut c_uint) {
-        // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for a destroyed context that is not current.
+        // Driver 580 returns `CUDA_ERROR_INVALID_CONTEXT` for the handle of a destroyed context.
         given_or_current(handle).map_err(|error| {
             if handle.is_null() {
                 error

@@ -134,7 +134,7 @@ fn a_long_chain_of_joins_needs_no_stack() {
 }
 
 #[test]
-fn several_threads_share_a_kernel() {
+fn several_threads_wait_for_a_kernel() {
     let scheduler = Scheduler::default();
     let pieces = Pieces::new(10_000, None);
     let id = scheduler.submit(&[], kernel(&pieces), WORTH_WAKING);
