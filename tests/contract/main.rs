@@ -40,6 +40,7 @@ mod error_names;
 mod events;
 mod every_handle;
 mod external_memory;
+mod fat_binaries;
 mod fault_without_context;
 mod faults;
 mod float_arithmetic;
