@@ -580,6 +580,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_function_that_is_defined_twice_is_named() {
+        let all = |name: &str, numbers: std::ops::Range<usize>| {
+            let functions = numbers.map(|number| format!(".visible .func f{number}() {{ ret; }}\n"));
+            input(name, &functions.collect::<String>())
+        };
+        // Comparing all pairs of functions would take minutes.
+        let others = [all("a", 0..20_000), all("b", 20_000..40_000)];
+        assert_eq!(conflict(&others, &all("c", 40_000..60_000)), None);
+        let message = conflict(&others, &all("c", 39_990..60_000)).map(|conflict| conflict.to_string());
+        let expected = "Multiple definition of 'f39990' in 'c', first defined in 'b'";
+        assert_eq!(message.as_deref(), Some(expected));
+    }
+
+    #[test]
     fn undefined_references_name_their_input() {
         let inputs = [input(
             "a.ptx",

@@ -15,6 +15,8 @@ pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
     mentions: OnceCell<Mentions<'a>>,
+    /// Number of variables that ranges have declared so far.
+    pub(super) ranged: usize,
     diagnostics: &'a mut Diagnostics,
     pub(super) globals: NumberMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
@@ -31,6 +33,7 @@ impl<'a> ModuleBuilder<'a> {
             ast,
             text,
             mentions: OnceCell::new(),
+            ranged: 0,
             diagnostics,
             globals: NumberMap::default(),
             variables: Vec::new(),

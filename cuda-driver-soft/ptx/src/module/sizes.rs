@@ -33,7 +33,12 @@ pub(super) fn check_constant_data(variables: &[Variable], diagnostics: &mut Diag
     }
 }
 
-/// Checks the size of the `.shared` variables that each kernel and the functions that it calls use.
+/// Limit on the functions and variables that are visited for all kernels. Many kernels that call the same long chain of
+/// functions would take quadratic time.
+const MOST_VISITS: usize = 1 << 22;
+
+/// Checks the size of the `.shared` variables that each kernel and the functions that it calls use. Kernels after the
+/// limit on visits are not checked; the launch of one that uses too much fails.
 pub(super) fn check_shared_data(
     unit: &Unit,
     variables: &[Variable],
@@ -48,12 +53,17 @@ pub(super) fn check_shared_data(
     if aligned.fold(0, u64::saturating_add) <= max {
         return;
     }
+    let mut visits = 0;
     let kernels = unit.functions.iter().enumerate();
     for (index, signature) in kernels.filter(|(_, s)| s.entry && s.defined) {
         let mut reached = BTreeSet::from([FuncId(index as u32)]);
         let mut open = vec![FuncId(index as u32)];
         let mut needed = BTreeSet::new();
         while let Some(uses) = open.pop().and_then(|id| uses.get(id.0 as usize)) {
+            visits += 1 + uses.variables.len() + uses.functions.len();
+            if visits > MOST_VISITS {
+                return;
+            }
             needed.extend(uses.variables.iter().copied());
             let called = uses.functions.iter().copied();
             open.extend(called.filter(|id| reached.insert(*id)));

@@ -10,6 +10,9 @@ use crate::unit::{Global, alignment, is_alignment};
 use super::builder::ModuleBuilder;
 use super::init;
 
+/// Limit on the variables that all ranges `a<n>` of a module declare.
+const MOST_RANGED: usize = 1 << 20;
+
 impl ModuleBuilder<'_> {
     /// Checks the declaration of a variable in memory, at module scope or in a function.
     pub(super) fn check(&mut self, var: &Var) {
@@ -71,7 +74,14 @@ impl ModuleBuilder<'_> {
         };
         // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do not
         // exist.
-        for i in self.mentions().numbers(name.as_bytes(), count) {
+        let numbers = self.mentions().numbers(name.as_bytes(), count).to_vec();
+        // Many ranges with the same name would take quadratic time.
+        self.ranged += numbers.len();
+        if self.ranged > MOST_RANGED {
+            let message = format!("Too many variables of ranges in one module: more than {MOST_RANGED}");
+            return self.error(var.pos, message);
+        }
+        for i in numbers {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);
             }

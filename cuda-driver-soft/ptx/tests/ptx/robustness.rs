@@ -261,6 +261,22 @@ fn large_texts_with_errors_are_fast() {
     run(format!("{head}{}}}", ".reg .b32 %r<0>;".repeat(100_000)).as_bytes());
     let functions: String = (0..20_000).map(|i| format!(".entry f{i}() {{ret;}}\n")).collect();
     assert!(run(format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()));
+    // Ranges at module scope whose names the module mentions.
+    let mentions: String = (0..20_000).map(|i| format!("a{i} ")).collect();
+    let ranges = ".global .b32 a<20000>;".repeat(20_000);
+    let text = format!(".version 9.0\n.target sm_90\n{ranges}\n// {mentions}\n");
+    assert!(!run(text.as_bytes()));
+    // Kernels that reach many functions, in a module with much shared memory.
+    let chain: String = (1..10_000)
+        .map(|i| format!(".func f{i}() {{call f{};ret;}}\n", i - 1))
+        .collect();
+    let kernels: String = (0..10_000)
+        .map(|i| format!(".entry k{i}() {{call f9999;ret;}}\n"))
+        .collect();
+    let shared = ".shared .b8 s[200000]; .shared .b8 t[200000]; .func f0() {ret;}";
+    assert!(run(
+        format!(".version 9.0\n.target sm_90\n{shared}{chain}{kernels}").as_bytes()
+    ));
     // A long name in many errors.
     let long = "n".repeat(100_000);
     run(format!(
