@@ -19,6 +19,8 @@ pub struct Fault {
     pub block: [u32; 3],
     /// Coordinates of the thread in its block; if several threads raised the fault, of the first one.
     pub thread: [u32; 3],
+    /// Coordinates of the threads of the warp for which an assertion failed at once; empty for other faults.
+    pub asserting: Vec<[u32; 3]>,
     /// The state of the thread and its warp; empty if no instruction caused the fault.
     pub report: Report,
 }
@@ -238,6 +240,8 @@ pub enum FaultKind {
         function: String,
         /// The text of the condition that failed.
         message: String,
+        /// The lanes of the warp that it failed for at once, as a mask.
+        lanes: u32,
     },
     /// An indirect call to an address that is not a function's.
     InvalidPc {
@@ -284,21 +288,30 @@ pub enum FaultKind {
 const SHARED_WINDOW: u64 = (1 << 24) - 1024;
 
 impl Fault {
-    /// Returns the line that a failed assertion writes to stderr.
+    /// Returns the lines that a failed assertion writes to stderr: one for each thread of the warp that it failed for.
     pub fn assertion(&self) -> Option<String> {
         let FaultKind::Assert {
             file,
             line,
             function,
             message,
+            ..
         } = &self.kind
         else {
             return None;
         };
-        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
-        Some(format!(
-            "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
-        ))
+        let [bx, by, bz] = self.block;
+        let lines: Vec<String> = self
+            .asserting
+            .iter()
+            .map(|[tx, ty, tz]| {
+                format!(
+                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` \
+                     failed."
+                )
+            })
+            .collect();
+        Some(lines.join("\n"))
     }
 
     /// Returns the number of the sticky `CUresult` of this fault.
@@ -414,6 +427,7 @@ impl fmt::Display for FaultKind {
                 line,
                 function,
                 message,
+                ..
             } => {
                 write!(f, "{file}:{line}: {function}: Assertion `{message}` failed")
             }

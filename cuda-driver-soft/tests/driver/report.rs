@@ -168,8 +168,11 @@ fn a_failed_assertion() {
     let Some(log) = log_of("report::a_failed_assertion", &[], ASSERT, "fails") else {
         return;
     };
-    let line = "x:7: x: block: [0,0,0], thread: [0,0,0] Assertion `x` failed.";
-    assert!(log.contains(line), "{log}");
+    // As on a GPU, each thread that the assertion failed for writes a line.
+    for thread in 0..32 {
+        let line = format!("x:7: x: block: [0,0,0], thread: [{thread},0,0] Assertion `x` failed.\n");
+        assert!(log.contains(&line), "{log}");
+    }
     has(&log, &["  the thread is in fails (assert.cu:7, PTX line 22)"]);
 }
 

@@ -509,12 +509,18 @@ impl Block {
         line: u32,
     ) -> Outcome {
         let lane = lanes::iter(lanes).next().unwrap_or(0);
+        let thread = |lane: usize| thread_of(shape.block, warp as u32 * 32 + lane as u32);
+        let asserting = match &kind {
+            FaultKind::Assert { lanes, .. } => lanes::iter(*lanes).map(thread).collect(),
+            _ => Vec::new(),
+        };
         Outcome::Fault(Box::new(Fault {
             kind,
             kernel: String::new(),
             line,
             block: self.index,
-            thread: thread_of(shape.block, warp as u32 * 32 + lane as u32),
+            thread: thread(lane),
+            asserting,
             report: self.warps[warp].report(frames, lane, line),
         }))
     }

@@ -92,6 +92,7 @@ impl Launch {
                         line: unsupported.line,
                         block: [0; 3],
                         thread: [0; 3],
+                        asserting: Vec::new(),
                         report: Report::default(),
                     });
                 }

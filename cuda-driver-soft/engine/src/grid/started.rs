@@ -79,6 +79,7 @@ impl StartedLaunch {
             line: 0,
             block: self.shape.index(number, 0),
             thread: [0; 3],
+            asserting: Vec::new(),
             report: Report::default(),
         };
         self.report(number, fault);

@@ -184,8 +184,13 @@ fn a_failed_assertion() {
         .fault()
         .expect("a fault");
     assert_eq!(fault.code(), 710);
-    let line = fault.assertion().expect("an assertion");
-    assert!(line.contains("block: [0,0,0], thread: [5,0,0] Assertion `"), "{line}");
+    let lines = fault.assertion().expect("an assertion");
+    let wanted: Vec<String> = (5..32)
+        .map(|x| {
+            format!("assert.cu:14: assert_below: block: [0,0,0], thread: [{x},0,0] Assertion `in[i] < limit` failed.")
+        })
+        .collect();
+    assert_eq!(lines.lines().collect::<Vec<_>>(), wanted);
 }
 
 #[test]

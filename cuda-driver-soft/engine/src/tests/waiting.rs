@@ -320,6 +320,7 @@ fn a_block_without_memory_starts_when_others_have_finished() {
         line: 0,
         block: [0; 3],
         thread: [0; 3],
+        asserting: Vec::new(),
         report: crate::Report::default(),
     };
     execution.started.report(0, fault);

@@ -42,6 +42,7 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
                 line,
                 function,
                 message,
+                lanes: 1 << lane,
             })
         }
         Builtin::Malloc => {

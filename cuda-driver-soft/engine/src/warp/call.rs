@@ -248,16 +248,22 @@ impl Warp {
         values
     }
 
+    /// Returns the arguments of a lane's call of a builtin.
+    fn builtin_args(&mut self, m: &mut Machine<'_>, call: &CallSite, frame: FrameId, lane: usize) -> [u64; 5] {
+        let mut args = [0; 5];
+        for (arg, place) in args.iter_mut().zip(&call.args) {
+            let mut bytes = [0; 16];
+            self.get(m, (frame, *place), lane, &mut bytes);
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[..8]);
+            *arg = u64::from_le_bytes(word);
+        }
+        args
+    }
+
     fn builtin(&mut self, m: &mut Machine<'_>, call: &CallSite, split: Split, builtin: Builtin) -> Result<(), ()> {
         for lane in lanes::iter(split.mask) {
-            let mut args = [0u64; 5];
-            for (arg, place) in args.iter_mut().zip(&call.args) {
-                let mut bytes = [0; 16];
-                self.get(m, (split.frame, *place), lane, &mut bytes);
-                let mut word = [0; 8];
-                word.copy_from_slice(&bytes[..8]);
-                *arg = u64::from_le_bytes(word);
-            }
+            let args = self.builtin_args(m, call, split.frame, lane);
             match builtins::run(m, builtin, &args, lane) {
                 Ok(result) => {
                     let mut bytes = [0; 16];
@@ -266,7 +272,13 @@ impl Warp {
                         self.set(m, (split.frame, *place), lane, &bytes);
                     }
                 }
-                Err(kind) => {
+                Err(mut kind) => {
+                    if let FaultKind::Assert { lanes: failed, .. } = &mut kind {
+                        let same = |other: &usize| self.builtin_args(m, call, split.frame, *other) == args;
+                        *failed = lanes::iter(split.mask)
+                            .filter(same)
+                            .fold(0, |mask, lane| mask | 1 << lane);
+                    }
                     m.fault = Some((kind, lane));
                     return Err(());
                 }
