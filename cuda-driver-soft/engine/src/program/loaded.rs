@@ -30,6 +30,8 @@ pub(crate) struct LoadedModule {
     observed: [OnceLock<Vec<LazyCode>>; 2],
     /// The functions whose addresses the module takes, computed when first needed.
     taken: OnceLock<Vec<FuncId>>,
+    /// The indices of the module's variables, sorted by name; made when first needed.
+    by_name: OnceLock<Vec<usize>>,
 }
 
 /// A variable in device memory.
@@ -94,6 +96,7 @@ impl LoadedModule {
             codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
             observed: [const { OnceLock::new() }; 2],
             taken: OnceLock::new(),
+            by_name: OnceLock::new(),
         };
         for variable in &module.variables {
             // On failure `loaded` is dropped and frees the variables allocated so far.
@@ -134,7 +137,14 @@ impl LoadedModule {
 
     /// Returns address and size of the variable in device memory with this name.
     pub(super) fn global(&self, name: &str) -> Option<(u64, u64)> {
-        let index = self.module.variables.iter().position(|v| v.name == name)?;
+        let variables = &self.module.variables;
+        let by_name = self.by_name.get_or_init(|| {
+            let mut all: Vec<usize> = (0..variables.len()).collect();
+            all.sort_by(|a, b| variables[*a].name.cmp(&variables[*b].name));
+            all
+        });
+        let first = by_name.partition_point(|index| variables[*index].name.as_str() < name);
+        let index = *by_name.get(first).filter(|index| variables[**index].name == name)?;
         self.globals[index].map(|g| (g.address, g.bytes))
     }
 

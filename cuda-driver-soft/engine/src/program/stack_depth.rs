@@ -14,9 +14,9 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         return 0;
     };
     let body = |id: FuncId| -> Option<&Body> { module.functions.get(id.0 as usize)?.body() };
-    // The direct callees of a function, and the index in `functions` of the first that it may call indirectly.
-    let callees = |id: FuncId| -> (Vec<FuncId>, usize) {
-        let (mut found, mut any) = (Vec::new(), functions.len());
+    // The direct callees of a function, and true if it may call all other functions.
+    let callees = |id: FuncId| -> (Vec<FuncId>, bool) {
+        let (mut found, mut any) = (Vec::new(), false);
         for inst in body(id).iter().flat_map(|b| &b.insts) {
             let Op::Call { callee, .. } = &inst.op else {
                 continue;
@@ -25,7 +25,7 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
                 Callee::Direct(id) => found.push(*id),
                 Callee::Indirect { targets: Some(targets) } => found.extend(targets),
                 // Any function whose address is taken may be the target, and `functions` has them all.
-                Callee::Indirect { targets: None } => any = 1,
+                Callee::Indirect { targets: None } => any = true,
             }
         }
         found.sort_unstable();
@@ -36,11 +36,11 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
     // depth yet.
     let mut depths: HashMap<FuncId, Option<u64>> = HashMap::from([(entry, None)]);
     let mut path = vec![(entry, callees(entry), 0u64)];
+    // All functions that may call all others take them from one list, so each function is taken once.
+    let mut others = functions[1..].iter().copied();
+    let mut largest = 0;
     while let Some((id, (rest, any), below)) = path.last_mut() {
-        let next = rest.pop().or_else(|| {
-            *any += 1;
-            functions.get(*any - 1).copied()
-        });
+        let next = rest.pop().or_else(|| if *any { others.next() } else { None });
         if let Some(next) = next {
             match depths.get(&next) {
                 Some(known) => *below = (*below).max(known.unwrap_or(0)),
@@ -50,6 +50,9 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
                 }
             }
             continue;
+        }
+        if *any {
+            *below = (*below).max(largest);
         }
         let (size, align) = body(*id).map_or((0, 0), |b| (b.frame_size, b.frame_align));
         let (mut depth, id) = (u64::from(size), *id);
@@ -63,7 +66,38 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         // Aligning this frame may move its base up.
         let depth = depth.saturating_add(u64::from(align).saturating_sub(FRAME_ALIGN));
         *below = (*below).max(depth);
+        largest = largest.max(depth);
         depths.insert(id, Some(depth));
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Visiting all functions for each function that may call all of them would take minutes.
+    #[test]
+    fn functions_that_may_call_all_others_are_one_chain() {
+        const FUNCTIONS: u32 = 20_000;
+        let size = |number: u32| 16 * (number % 5 + 1);
+        let function = |number: u32| {
+            format!(
+                ".func f{number}() {{ .reg .b64 r; .local .align 16 .b8 x[{}]; mov.u64 r, f{number};\n\
+                 P: .callprototype _ (); call r, P; ret; }}\n",
+                size(number)
+            )
+        };
+        let functions: String = (0..FUNCTIONS).map(function).collect();
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n{functions}\n\
+             .entry k() {{ .reg .b64 r; mov.u64 r, f0; P: .callprototype _ (); call r, P; ret; }}\n"
+        );
+        let module = ptx::load(text.as_bytes(), &ptx::Limits::default())
+            .expect("valid")
+            .module;
+        let reached: Vec<FuncId> = std::iter::once(FUNCTIONS).chain(0..FUNCTIONS).map(FuncId).collect();
+        let expected: u32 = (0..FUNCTIONS).map(size).sum();
+        assert_eq!(deepest(&module, &reached), u64::from(expected));
+    }
 }

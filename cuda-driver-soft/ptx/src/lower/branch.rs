@@ -7,8 +7,8 @@ use crate::scopes::Symbol;
 use super::types::source;
 use super::walker::{PendingBranch, Walker};
 
-/// Limit on the targets of all `brx.idx` instructions of a function.
-const MAX_TARGETS: usize = 1 << 20;
+/// Limit on the targets of all `brx.idx` and `call` instructions of a function.
+pub(super) const MAX_TARGETS: usize = 1 << 20;
 
 impl Walker<'_> {
     /// Lowers `bra`.

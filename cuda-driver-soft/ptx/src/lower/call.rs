@@ -8,6 +8,7 @@ use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
 use crate::unit::alignment;
 
+use super::branch::MAX_TARGETS;
 use super::types::{constant, fits};
 use super::walker::Walker;
 
@@ -160,7 +161,16 @@ impl Walker<'_> {
                 calls: true,
                 start,
                 len,
-            }) => self.call_targets(Span { start, len }),
+            }) => {
+                // As for branches, many calls that share one long list would take quadratic memory.
+                self.targets += len as usize;
+                if self.targets > MAX_TARGETS {
+                    let message = format!("Too many call targets in one function: more than {MAX_TARGETS}");
+                    self.error(pos, message);
+                    return None;
+                }
+                self.call_targets(Span { start, len })
+            }
             Some(Symbol::Variable { .. }) => {
                 let message = "A variable as list of call targets is not supported; use .calltargets";
                 self.say(pos, message.to_owned());

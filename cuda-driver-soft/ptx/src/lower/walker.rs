@@ -72,7 +72,7 @@ pub(super) struct Walker<'u> {
     pub(super) unknown: Vec<(Name, Pos)>,
     /// The register for the condition code, if an instruction uses it.
     pub(super) carry: Option<Reg>,
-    /// Number of branch targets of all `brx.idx` instructions so far.
+    /// Number of targets of all `brx.idx` and `call` instructions so far.
     pub(super) targets: usize,
 }
 

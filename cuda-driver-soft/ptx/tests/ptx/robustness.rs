@@ -229,6 +229,18 @@ fn products_of_a_short_text_are_limited() {
     };
     assert_eq!(jumps(10), Ok(()));
     assert!(jumps(5000).expect_err("refused").contains("Too many branch targets"));
+    let names: Vec<String> = (0..5000).map(|i| format!("f{i}")).collect();
+    let callees: String = names.iter().map(|name| format!(".func {name}() {{ret;}}\n")).collect();
+    let calls = |n: usize| {
+        let table = format!("T: .calltargets {};", names.join(","));
+        let calls = "call r, T;\n".repeat(n);
+        let text = format!("{head}{callees}.entry k() {{ .reg .b64 r; mov.u64 r, f0; {table} {calls} ret; }}");
+        ptx::load(text.as_bytes(), &LIMITS)
+            .map(|_| ())
+            .map_err(|failure| failure.log)
+    };
+    assert_eq!(calls(10), Ok(()));
+    assert!(calls(5000).expect_err("refused").contains("Too many call targets"));
     let functions = |n: usize| {
         let all = (0..n).map(|i| format!(".func f{i}() {{ .reg .b32 %r<999999>; ret; }}\n"));
         let text = format!("{head}{}", all.collect::<String>());
