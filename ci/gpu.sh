@@ -77,10 +77,6 @@ run() {
         [[ -x $program && $program != *.ptx ]] || continue
         name=${program#"$folder"/}
         printf '\n--- %s\n' "$name"
-        if [[ $name = examples/first_kernel && $CUDA_DRIVER != system && -z ${CUDA_DRIVER_LIBRARY:-} ]]; then
-            echo "needs the system's driver or CUDA_DRIVER_LIBRARY: this example makes raw calls and does not choose a driver"
-            continue
-        fi
         if [[ $name = examples/linked && $CUDA_DRIVER != system ]]; then
             echo "needs the system's driver, against which this example is linked"
             continue

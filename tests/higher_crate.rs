@@ -1,6 +1,7 @@
-//! The example crate `examples/higher-crate` with its tests, built as a part of this workspace: on each driver, without
-//! another build of the dependencies.
+//! Compiles the example crate `examples/higher-crate` and its tests into this test, so that they run on each driver
+//! that the workspace is tested with, and the dependencies are not built again.
 
+// The example's tests name the crate `higher_crate`.
 extern crate self as higher_crate;
 
 #[path = "../examples/higher-crate/src/lib.rs"]

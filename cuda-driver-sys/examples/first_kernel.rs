@@ -1,7 +1,8 @@
-//! Runs a kernel with raw calls, line for line as in C.
+//! Runs a kernel with raw calls, line for line as in C before CUDA 13.0 (whose `cuCtxCreate` has one more parameter).
 //!
-//! The free functions of this crate call the default library: the system's driver if it has a device, otherwise the
-//! software driver; `CUDA_DRIVER=software|system|PATH` chooses another.
+//! The free functions of this crate call the default library. On Linux, this example chooses it with
+//! `cuda_driver_soft`: the system's driver if it has a device, otherwise the software driver;
+//! `CUDA_DRIVER=software|system|PATH` chooses another. On other systems, it is the system's driver.
 //!
 //! `my_kernel(float* data, size_t N)` computes `data[i] = data[i] * 2 + 1` in place. Its PTX is read from the program's
 //! folder, the current folder or the source tree.
@@ -68,7 +69,7 @@ fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(selection.install()?)
 }
 
-/// Does nothing: on other systems there is no software driver, and the default library finds the system's driver.
+/// Does nothing: on other systems this example is built without the software driver.
 #[cfg(not(target_os = "linux"))]
 fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())

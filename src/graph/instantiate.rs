@@ -9,13 +9,15 @@ use crate::sys::{self, CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraphInstantiate_flags};
 use crate::{Error, Result, Stream, checked};
 
 impl Graph {
-    /// Makes an executable graph ([`cuGraphInstantiateWithParams`](checked::graph_instantiate_with_params)). Later changes of
-    /// the graph do not change it.
+    /// Makes an executable graph ([`cuGraphInstantiateWithParams`](checked::graph_instantiate_with_params)). Later
+    /// changes of the graph do not change it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the edges form a cycle, or the memory of a copy or a fill is not allocated, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` for a child graph, and for a second executable graph of a graph that allocates memory or has
-    /// conditional nodes. The error names the node, if the driver does.
+    /// Returns `CUDA_ERROR_INVALID_VALUE`, for example, if the edges form a cycle, the memory of a copy or a fill is not
+    /// allocated, a conditional handle belongs to no node, or the body of a conditional node has a node that is not
+    /// allowed there. Returns `CUDA_ERROR_NOT_SUPPORTED` if this is the graph of a node
+    /// ([`ChildGraph`](super::ChildGraph); instantiate the outer graph), and for a graph that allocates memory or has
+    /// conditional nodes while another executable graph of it exists. The error names the node, if the driver does.
     #[inline]
     #[doc(alias = "cuGraphInstantiate")]
     #[doc(alias = "cuGraphInstantiateWithParams")]
@@ -27,11 +29,14 @@ impl Graph {
     /// Makes an executable graph with flags, and with `CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD` queues its
     /// [upload](GraphExec::upload) in a stream
     /// ([`cuGraphInstantiateWithParams`](checked::graph_instantiate_with_params); on a driver older than CUDA 12.0
-    /// [`cuGraphInstantiateWithFlags`](checked::graph_instantiate_with_flags), which names no node).
+    /// [`cuGraphInstantiateWithFlags`](checked::graph_instantiate_with_flags), which names no node). For `None`, that is
+    /// the default stream. Without this flag, `upload` has no effect.
     ///
     /// # Errors
-    /// Returns the errors of [`instantiate`](Self::instantiate), and `CUDA_ERROR_INVALID_VALUE` for unknown flags, and for a
-    /// flag that the driver is too old for.
+    /// Returns the errors of [`instantiate`](Self::instantiate), and `CUDA_ERROR_INVALID_VALUE` for unknown flags, for a
+    /// flag that the driver is too old for, and for `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH` with
+    /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`. With the latter, a driver may also refuse graphs that cannot be
+    /// launched from the device.
     #[inline]
     #[doc(alias = "cuGraphInstantiateWithParams")]
     #[doc(alias = "cuGraphInstantiateWithFlags")]

@@ -1,7 +1,7 @@
 //! Recognition of module images.
 //!
 //! The driver gets an address without a length. PTX is therefore passed as a NUL-terminated copy, and a binary only if
-//! its headers say that it ends inside the slice. Damage inside a binary is not detected.
+//! its first header says that it ends inside the slice. Damage inside a binary is not detected.
 #![forbid(unsafe_code)]
 
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use std::ffi::CString;
 /// The format of an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// A cubin or a fat binary that is not truncated.
+    /// A cubin or a fat binary whose header says that it ends inside the image.
     Binary,
     /// Text, which the driver treats as PTX.
     Text(CString),
@@ -41,8 +41,8 @@ pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
 
 /// Returns PTX as a C string.
 ///
-/// Only UTF-8 is accepted, without control characters other than white space. Such text cannot start with
-/// the magic number of a binary format, whose header the driver would follow past the end of the text.
+/// Only UTF-8 is accepted, without ASCII control characters other than white space. Such text cannot start with the
+/// magic number of a binary format, whose header the driver would follow past the end of the text.
 #[inline]
 pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
     const VERTICAL_TAB: u8 = 0x0b;
@@ -51,7 +51,7 @@ pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
         Ok(_) => text.len(),
         Err(error) => error.valid_up_to(),
     };
-    // Whole chunks are checked several bytes at a time.
+    // `fold` does not stop early, so the compiler can vectorise it. The first bad byte is searched for in the rest.
     let are_text = |chunk: &&[u8]| chunk.iter().fold(true, |all, byte| all & is_text(byte));
     let checked: usize = text[..valid].chunks(64).take_while(are_text).map(<[u8]>::len).sum();
     let rest = text[checked..valid].iter().position(|byte| !is_text(byte));
@@ -65,7 +65,8 @@ pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
     }
 }
 
-/// Returns the end of an ELF file's tables, one of which is the last part of a cubin; `None` if the header is incomplete.
+/// Returns the end of an ELF file's tables; `None` if the header is incomplete. Compilers write a table last in a
+/// cubin; if section data follows the tables, a truncation in it is not detected.
 #[inline]
 fn cubin_end(image: &[u8]) -> Option<u64> {
     let table_end = |start, entry_size, entry_count| {

@@ -1,4 +1,4 @@
-//! Finds device nodes, and checks access to them.
+//! Finds device nodes, and checks access to them. Nodes in folders that may not be listed are not found.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -41,7 +41,7 @@ fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32,
     let permissions = Permissions::of(&metadata);
     // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may
     // allow what they forbid. Below another root, as in tests, `user` need not be the user of this process, so the
-    // permission bits decide.
+    // permission bits decide if the user is known.
     let access = match (surroundings.is_this_machine(), &permissions, user) {
         (false, Some(permissions), Some(user)) => permissions.access(user),
         _ => open(&file),
@@ -104,7 +104,7 @@ impl Permissions {
         if user.overrides_permissions || bits & 6 == 6 {
             Access::Usable
         } else {
-            let message = format!("user {} may not read and write it", user.id);
+            let message = format!("user {} needs read and write access to it", user.id);
             Access::Denied { message }
         }
     }

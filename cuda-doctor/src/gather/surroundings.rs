@@ -1,9 +1,10 @@
-//! The inputs of the examination: the root folder and the environment variables. Tests replace them.
+//! The inputs of the examination that tests replace: the root folder, the environment variables, and properties of this
+//! program.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The machine as this process sees it. Tests make their own, with a folder of files in place of `/`.
+/// The machine and program to examine. Tests make their own, with a folder of files in place of `/`.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// The folder used as `/`.

@@ -261,7 +261,7 @@ fn wrong_permissions() {
     if is_root {
         report.assert(Verdict::Broken, Cause::Permissions, "add the user to group 44");
         report.assert_text("User 1000 may not open /dev/nvidia-uvm, /dev/nvidia0, /dev/nvidiactl.");
-        report.assert_text("0660 owner 0:44, DENIED: user 1000 may not read and write it");
+        report.assert_text("0660 owner 0:44, DENIED: user 1000 needs read and write access to it");
     } else {
         report.assert(Verdict::Broken, Cause::Permissions, "");
     }

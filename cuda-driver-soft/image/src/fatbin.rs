@@ -10,37 +10,37 @@ pub const FATBIN_MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 /// First bytes of the structure in which compilers wrap the address of a fat binary.
 pub const WRAPPER_MAGIC: [u8; 4] = 0x4662_43B1_u32.to_le_bytes();
 
-/// Bytes of the header of a fat binary.
+/// Length of the header of a fat binary in bytes.
 pub const HEADER: usize = 16;
 
 /// Offsets of the header's fields.
 mod header {
     /// Version of the format, 16 bits.
     pub(super) const VERSION: usize = 4;
-    /// Bytes of the header, 16 bits.
+    /// Length of the header in bytes, 16 bits.
     pub(super) const SIZE: usize = 6;
-    /// Bytes of the entries, 64 bits.
+    /// Length of the entries in bytes, 64 bits.
     pub(super) const CONTENT_SIZE: usize = 8;
 }
 
 /// The known version of the format.
 const FORMAT: u16 = 1;
 
-/// Offsets of the fields of an entry's header. The header of a part has the same fields, with other sizes.
+/// Offsets of the fields of an entry's header. The header of a part has the same kind and architecture fields.
 mod entry {
     /// Kind, 16 bits.
     pub(super) const KIND: usize = 0;
-    /// Bytes of the entry's header, 32 bits.
+    /// Length of the entry's header in bytes, 32 bits.
     pub(super) const HEADER_SIZE: usize = 4;
-    /// Bytes of the padded payload, 64 bits.
+    /// Length of the padded payload in bytes, 64 bits.
     pub(super) const PAYLOAD_SIZE: usize = 8;
-    /// Bytes of the compressed payload, 32 bits; 0 if the payload is not compressed.
+    /// Length of the compressed payload in bytes, 32 bits; 0 if the payload is not compressed.
     pub(super) const COMPRESSED_SIZE: usize = 16;
     /// Architecture, 32 bits: 90 for `sm_90`.
     pub(super) const SM: usize = 28;
     /// Flags, 64 bits.
     pub(super) const FLAGS: usize = 40;
-    /// Bytes of the decompressed payload, 64 bits.
+    /// Length of the decompressed payload in bytes, 64 bits.
     pub(super) const DECOMPRESSED_SIZE: usize = 56;
     /// Number of parts of a concatenation, 32 bits.
     pub(super) const PART_COUNT: usize = 64;
@@ -52,13 +52,13 @@ mod entry {
 mod part {
     /// Offset in the decompressed payload, 32 bits.
     pub(super) const OFFSET: usize = 4;
-    /// Bytes of the part, 64 bits.
+    /// Length of the part in bytes, 64 bits.
     pub(super) const SIZE: usize = 8;
 }
 
-/// Minimum number of bytes of an entry's header.
+/// Minimum length of an entry's header in bytes.
 const ENTRY_BYTES: usize = 64;
-/// Bytes of the header of a part.
+/// Length of the header of a part in bytes.
 const PART_BYTES: usize = 80;
 
 /// Kind of an entry: PTX text.
@@ -78,14 +78,17 @@ pub fn length(header: &[u8; HEADER]) -> Option<usize> {
     size_at(header, header::CONTENT_SIZE)?.checked_add(header_bytes.into())
 }
 
-/// The reason why a fat binary has no PTX for the device.
+/// The reason why a fat binary has no PTX for the device. For each variant, the driver returns another error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The file is cut off, or its format is unknown. The text describes the error.
+    /// The file or a part of a concatenation is cut off, or the format is unknown (`CUDA_ERROR_INVALID_IMAGE`). The
+    /// text describes the error.
     Malformed(&'static str),
-    /// An entry is damaged. The text describes the error.
+    /// An entry is cut off, cannot be decompressed or exceeds a limit (`CUDA_ERROR_UNKNOWN`). The text describes the
+    /// error.
     Damaged(&'static str),
-    /// No entry is PTX for the device's architecture or an older one.
+    /// No entry is PTX for the device's architecture or an older one, or the stated length of the header is
+    /// less than [`HEADER`] (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
     NoPtx,
 }
 
@@ -96,7 +99,7 @@ struct Entry<'a> {
     sm: u32,
     flags: u64,
     header: &'a [u8],
-    /// The payload without padding.
+    /// The payload; without padding if it is compressed.
     payload: &'a [u8],
     decompressed_bytes: usize,
 }
@@ -176,7 +179,9 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     if start < HEADER {
         return Err(Failure::NoPtx);
     }
-    let end = length(header).ok_or(Failure::Malformed("its header has a wrong length"))?;
+    let end = length(header).ok_or(Failure::Malformed(
+        "its header states more bytes than the address space has",
+    ))?;
     let mut rest = binary
         .get(start..end)
         .ok_or(Failure::Malformed("it is shorter than its header says"))?;
@@ -220,7 +225,8 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// Returns the first ELF file in a fat binary; `None` if there is none, or the binary is damaged.
+/// Returns the first entry that is an ELF file; `None` if there is none, or that entry or one before it is damaged.
+/// Concatenations are not searched.
 pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
     let start = usize::from(u16_at(binary, header::SIZE)?);
     let mut rest = binary.get(start..)?;
@@ -234,12 +240,12 @@ pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Maximum length of decompressed PTX text in bytes: more than any compiler writes.
+/// Maximum length of a decompressed payload in bytes: longer than any PTX text that a compiler writes.
 const MAX_TEXT: usize = 1 << 30;
-/// Maximum ratio of the length of decompressed text to the length of its data. PTX of a thousand equal lines reaches
-/// 100.
+/// Maximum ratio of the length of a decompressed payload to the length of its data. PTX of a thousand equal lines
+/// reaches 100.
 const MAX_RATIO: usize = 1 << 10;
-/// Length in bytes up to which decompressed text is accepted, however short its data is.
+/// Length in bytes up to which a decompressed payload is accepted, however short its data is.
 const SMALL_TEXT: usize = 1 << 16;
 /// Maximum number of bytes that a zstd frame may refer back to.
 const MAX_WINDOW: u64 = 1 << 27;
@@ -256,7 +262,9 @@ fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
         return Err(Failure::Damaged("an entry is longer than 1 GiB"));
     }
     if bytes > SMALL_TEXT && bytes / MAX_RATIO > entry.payload.len() {
-        return Err(Failure::Damaged("an entry states a length that its data cannot have"));
+        return Err(Failure::Damaged(
+            "an entry states more than 1024 times the length of its data",
+        ));
     }
     let mut text = Vec::new();
     let reserved = text.try_reserve_exact(bytes);
@@ -361,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_stated_length_is_bounded_by_the_data() {
-        let too_long = Failure::Damaged("an entry states a length that its data cannot have");
+        let too_long = Failure::Damaged("an entry states more than 1024 times the length of its data");
         let damaged = |name| Failure::Damaged(name);
         let lz4 = lz4_flex::block::compress(TEXT);
         let zstd = zstd(TEXT);
@@ -404,13 +412,14 @@ mod tests {
     }
 
     #[test]
-    fn damaged_binaries_are_errors() {
+    fn truncated_binaries_are_errors_and_changed_ones_do_not_panic() {
         let good = binary(&[concatenation(), entry(KIND_PTX, 52, 0x11, TEXT, 0, &[])]);
         for at in 0..good.len() {
             assert!(ptx(&good[..at], 90).is_err());
             for bit in [1, 0x80, 0xFF] {
                 let mut changed = good.clone();
                 changed[at] ^= bit;
+                // Some changes are not errors, such as one of a byte in the text.
                 let _ = ptx(&changed, 90);
             }
         }

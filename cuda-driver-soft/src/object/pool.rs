@@ -2,7 +2,8 @@
 //!
 //! Allocated memory is available when the call returns. Memory is freed in two steps: the call makes it unavailable to
 //! other calls and reduces the used bytes, and the work on the stream frees it. Pools cache no memory, since allocation
-//! is cheap here; the reserved size is a number computed as on a GPU, which shrinks when the program synchronises.
+//! is cheap here; the reserved size is only a number. It shrinks when the program synchronises or calls `cuMemFree` or
+//! `cuMemPoolTrimTo`.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -21,7 +22,7 @@ use engine::memory::{Allocation, AllocationKind, address_space};
 
 static TABLE: Table<Pool> = Table::new(HandleKind::Pool);
 
-/// Pools reserve memory in units of this many bytes.
+/// Allocations grow the reserved size to a multiple of this many bytes. Trimming does not round: it may leave any size.
 const CHUNK: u64 = 32 << 20;
 
 /// A memory pool.
@@ -33,7 +34,7 @@ pub(crate) struct Pool {
     is_default: bool,
     /// The shared file that represents an exportable or imported pool.
     shared: Option<SharedFile>,
-    /// True for a pool of another process, which cannot allocate here.
+    /// True for a pool imported from another process: nothing can be allocated from it.
     pub(crate) is_imported: bool,
     /// True after the pool was exported. Until then, driver 580 exports no pointers to its memory.
     was_exported: AtomicBool,
@@ -156,7 +157,7 @@ impl Pool {
         }
     }
 
-    /// Counts an allocation, or returns an error if it exceeds the pool's maximum size.
+    /// Counts an allocation, or returns an error if the used bytes would exceed the pool's maximum size.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let mut state = self.state();
         let used = state.used.now.checked_add(bytes);
@@ -237,7 +238,7 @@ impl Pool {
         int: impl FnOnce() -> Result<i32>,
         bytes: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
-        // A high-water mark can only be reset to 0.
+        // 0 is the only accepted value of a high-water mark; it resets the mark to the current value.
         let require_zero = |bytes: u64| (bytes == 0).then_some(()).ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         match attribute {
             Id::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => {
@@ -318,9 +319,9 @@ impl PoolState {
     }
 }
 
-/// Counts the events after which pools may shrink.
+/// Counts frees and changes of thresholds, after which pools may shrink.
 static UNSETTLED: AtomicU64 = AtomicU64::new(0);
-/// The number of these events that [`settle`] has handled.
+/// The value of [`UNSETTLED`] that [`settle`] has handled.
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 
 /// Shrinks the reserved memory of all pools to their release thresholds, because the program synchronised. Memory that
@@ -490,7 +491,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Counts an allocation for a pool.
+/// Records which pool an allocation belongs to.
 pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
     let pooled = PooledAllocation { pool, bytes };
     pools().allocations.insert(allocation.id, pooled);
@@ -498,7 +499,8 @@ pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
 
 /// Makes an allocation unavailable to other calls, as the first step of freeing it.
 pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
-    // Locked from the lookup to the insertion: a concurrent free removes its record afterwards.
+    // Locked from the lookup to the insertion, so that `forget` of a concurrent `cuMemFree` cannot run in between: that
+    // would leave a record of freed memory.
     let mut pending = pending_free::all();
     let pools = pools();
     let found = address_space().find(address).filter(|a| {

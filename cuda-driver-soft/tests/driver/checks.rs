@@ -10,7 +10,8 @@ fn begin(checks: Checks) -> cuda_driver_soft::Checking {
     cuda_driver_soft::check(checks).unwrap()
 }
 
-/// Runs a kernel of the pairs in a context of its own, and returns the result of the wait for it.
+/// Runs a kernel of the files `check_*.cu`, with the parameters that `check_memory.cu` describes, in a context of its
+/// own, and returns the result of the wait for it.
 fn run(file: &str, name: &str, grid: u32, block: u32) -> u32 {
     const BYTES: usize = 4096 * 4;
     let context = Context::new();
@@ -32,7 +33,7 @@ fn run(file: &str, name: &str, grid: u32, block: u32) -> u32 {
             check(unsafe { cuda.cuMemFree(buffer) });
         }
     } else {
-        // The context is lost.
+        // After a fault, destroying the context would return the fault again.
         std::mem::forget(context);
     }
     result.0
@@ -90,7 +91,8 @@ fn a_thread_has_one_session() {
     assert_eq!(begin(Checks::RACE).finish(), []);
 }
 
-/// Runs a kernel that writes managed memory, and reads that memory in the program, after a wait or without one.
+/// Runs a kernel that writes managed memory, and tells the checker that the program reads that memory, after a wait or
+/// without one.
 fn read_managed_memory(waits: bool) -> Vec<Finding> {
     const BYTES: usize = 4096 * 4;
     let checks = begin(Checks::RACE);
@@ -131,7 +133,7 @@ fn accesses_of_the_program_to_managed_memory_race_with_kernels() {
 }
 
 #[test]
-fn reads_of_new_memory_are_found_until_it_is_written() {
+fn only_reads_of_unwritten_memory_are_found() {
     if !software() {
         return;
     }
@@ -194,7 +196,8 @@ fn the_environment_checks_all_threads() {
     let written = in_child("checks::the_environment_checks_all_threads", &variables, || {
         let thread = std::thread::spawn(|| run("check_race.sm_70.ptx", "sum_wrong", 4, 64));
         assert_eq!(thread.join().unwrap(), 0);
-        // The memory and its context are not freed, so that the report at exit lists a leak.
+        // The memory and its context are not freed, so that the report at exit lists a leak. Only Unix has it: the
+        // driver registers no exit handler elsewhere.
         let context = Context::new();
         let mut kept = 0;
         check(unsafe { cuda().cuMemAlloc(&mut kept, 300) });
