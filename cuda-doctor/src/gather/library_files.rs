@@ -1,4 +1,4 @@
-//! Finds files of driver libraries in all folders that installers use.
+//! Finds files of driver libraries in known folders of installers and in those that environment variables name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

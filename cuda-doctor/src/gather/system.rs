@@ -1,4 +1,4 @@
-//! Finds kernel modules, containers and virtual machines.
+//! Finds kernel modules, GPUs, containers, WSL and Jetson.
 
 use super::surroundings::Surroundings;
 use super::{paths, pci};
