@@ -6,8 +6,8 @@ use crate::fatbin;
 /// The section of a kernel's instructions is named after the kernel.
 const CODE: &[u8] = b".text.";
 
-/// Returns the names of the kernels and functions whose machine code is in an ELF file, or in the first ELF entry of a fat
-/// binary. Damaged sections are skipped.
+/// Returns the names of the kernels and functions whose machine code is in an ELF file, or in the first ELF entry of a
+/// fat binary. Damaged sections are skipped.
 pub fn kernels(image: &[u8]) -> Vec<String> {
     if image.starts_with(&ELF_MAGIC) {
         return of_elf(image);
