@@ -133,7 +133,7 @@ impl Emitter<'_> {
                 }
             }
             let mut changes = false;
-            defined::writes(step, |reg| changes |= reg == base);
+            defined::writes_of(inst, |reg| changes |= reg == base);
             if changes {
                 break;
             }
@@ -236,8 +236,9 @@ impl Emitter<'_> {
 
     /// Removes the checked ranges of the registers that a step changes.
     pub(super) fn forget_checked(&mut self, step: &Step<'_>) {
-        if !self.state.checked.is_empty() {
-            defined::writes(step, |reg| self.state.checked.retain(|c| c.base != reg));
+        if let Step::Plain(inst) = step {
+            // A guarded write may change the register, too.
+            defined::writes_of(inst, |reg| self.state.checked.retain(|c| c.base != reg));
         }
     }
 }

@@ -272,6 +272,19 @@ fn misaligned_behind_a_narrow_access() {
 }
 
 /// Values whose steps are so large that the product with the number of lanes overflows.
+/// The guard is the same in all lanes, so that the address stays affine.
+#[test]
+fn an_address_changes_under_a_guard() {
+    for limit in [3, 4] {
+        same(&format!(
+            "setp.eq.u32 %p1, %r2, {limit}; mov.b64 %rd10, %rd6; ld.global.u32 %r10, [%rd10]; ld.global.u32 %r11, [%rd10+4];
+            @%p1 add.s64 %rd10, %rd10, 4; ld.global.u32 %r12, [%rd10]; ld.global.u32 %r13, [%rd10+4];
+            mul.lo.u32 %r10, %r10, 3; xor.b32 %r10, %r10, %r11; mul.lo.u32 %r10, %r10, 3; xor.b32 %r10, %r10, %r12;
+            mul.lo.u32 %r10, %r10, 3; xor.b32 %r10, %r10, %r13; cvt.u64.u32 %rd9, %r10; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
+
 #[test]
 fn choices_of_steps_that_overflow() {
     for step in ["0xeeeeeeeeeeeeeeef", "0x1111111111111112", "0x8000000000000000"] {
