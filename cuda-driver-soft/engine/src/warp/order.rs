@@ -6,8 +6,9 @@
 //! lanes are compared by the finished rounds of the loops that both are in, the outermost first, and then by their
 //! instructions. A fault is held until no lane is left that comes before it.
 //!
-//! In kernels with instructions whose results depend on the lanes that run them together, such as `activemask`, lanes
-//! in later rounds wait for the others without a fault, too.
+//! In kernels with instructions whose results depend on the lanes that run them together, such as `activemask`, or on
+//! the order of lanes, such as atomic operations with results, lanes in later rounds wait for the others without a
+//! fault, too.
 //!
 //! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns
 //! because they jumped backwards too often. In kernels whose groups run under masks, neither are loops that lanes leave
@@ -26,6 +27,10 @@ use std::cmp::Ordering;
 
 /// Number of times that lanes may run before a held fault is reported anyway: they may be waiting for the faulty lanes.
 const PATIENCE: u32 = 1 << 20;
+
+/// The same for lanes that are ahead in kernels whose instructions keep an order: at such an instruction, all groups meet
+/// in each round, so that the others soon catch up unless they wait for a lane that is ahead.
+const PATIENCE_IN_ORDER: u32 = 1 << 12;
 
 /// A fault that is not reported yet.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub(super) struct Order {
     /// The instruction at which running lanes stop.
     stop: u32,
     patience: u32,
+    /// Number of times that lanes may run before those that are ahead continue.
+    patience_in_step: u32,
 }
 
 impl Order {
@@ -72,13 +79,18 @@ impl Order {
         Order {
             rounds: vec![[0; LANES]; loops.len()],
             loops: loops.clone(),
-            in_step: compiled.sees_active_lanes,
+            in_step: compiled.sees_active_lanes || compiled.ordered,
             at: [u32::MAX; LANES],
             running: 0,
             faults: Vec::new(),
             waiting: Vec::new(),
             stop: u32::MAX,
             patience: PATIENCE,
+            patience_in_step: if compiled.sees_active_lanes {
+                PATIENCE
+            } else {
+                PATIENCE_IN_ORDER
+            },
         }
     }
 
@@ -280,8 +292,8 @@ impl Warp {
     /// Makes those lanes run next that are in the earliest rounds of loops. Called functions run first, as always.
     fn run_in_step(&mut self) {
         let Some(order) = self.order.as_mut() else { return };
-        order.patience -= 1;
-        if order.patience == 0 {
+        order.patience_in_step -= 1;
+        if order.patience_in_step == 0 {
             // The lanes may wait for those that are ahead.
             self.order = None;
             return;
