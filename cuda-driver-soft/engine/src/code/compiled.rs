@@ -305,6 +305,8 @@ pub(crate) struct CompiledContext {
     pub(crate) faulty: [u32; 2],
     /// The lanes of the group that run, from bit 0 on: all bits if all of them do, none while all lanes wait.
     pub(crate) active: u32,
+    /// The place to which stores of lanes that do not run go.
+    pub(crate) unread: [u64; 2],
     /// The lanes of the group that wait, by number of the place in [`Compiled::waits`].
     pub(crate) waiting: [u32; MOST_WAITS],
     /// The counts of each group's loops. Entries beyond the kernel's loops are not initialised.

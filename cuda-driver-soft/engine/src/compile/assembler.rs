@@ -508,7 +508,7 @@ impl Assembler {
         self.push(Instruction::with2(Code::Sub_rm64_imm32, to.operand(), number));
     }
 
-    /// Copies a register if a condition holds, which must be less, greater, below or above.
+    /// Copies a register if a condition holds, which must be less, greater, below, not below or above.
     pub(super) fn move_when(&mut self, when: When, width: Width, d: Gpr, from: Gpr) {
         let code = match (when, width) {
             (When::Greater, Width::Bits32) => Code::Cmovg_r32_rm32,
@@ -519,6 +519,8 @@ impl Assembler {
             (When::Less, Width::Bits64) => Code::Cmovl_r64_rm64,
             (When::Below, Width::Bits32) => Code::Cmovb_r32_rm32,
             (When::Below, Width::Bits64) => Code::Cmovb_r64_rm64,
+            (When::AboveOrEqual, Width::Bits32) => Code::Cmovae_r32_rm32,
+            (When::AboveOrEqual, Width::Bits64) => Code::Cmovae_r64_rm64,
             _ => {
                 self.failed = true;
                 return;

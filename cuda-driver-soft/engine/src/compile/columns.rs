@@ -146,6 +146,7 @@ impl Emitter<'_> {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
+        self.begin_stores(places);
         // Only whole columns can be stored for some lanes.
         let row = row.filter(|_| !self.masked || (places.size == 4 && columns.len() == 1));
         match (places.size, columns) {
@@ -162,24 +163,20 @@ impl Emitter<'_> {
                     }
                     None => {
                         for i in 0..8 {
-                            let skip = self.skip_inactive(lane + i);
-                            let at = self.lane(places, lane + i);
+                            let at = self.lane_to_store(places, lane + i);
                             self.asm.extract(size, at, low, 2 / size * i);
-                            self.end_skip(skip);
                         }
                     }
                 }
             }
             (4, [column]) => match row {
-                Some(row) => self.store_active(Width::Bits32, part, row, *column),
+                Some(row) => self.store_active(Width::Bits32, part, places, row, *column),
                 None => {
                     self.asm.upper_half(high, *column);
                     for (half, first) in [(*column, lane), (high, lane + 4)] {
                         for i in 0..4 {
-                            let skip = self.skip_inactive(first + i);
-                            let at = self.lane(places, first + i);
+                            let at = self.lane_to_store(places, first + i);
                             self.asm.extract(4, at, half, i);
-                            self.end_skip(skip);
                         }
                     }
                 }
@@ -192,10 +189,8 @@ impl Emitter<'_> {
                     None => {
                         for first in [lane, lane + 4] {
                             for i in 0..4 {
-                                let skip = self.skip_inactive(first + i);
-                                let at = self.lane(places, first + i);
+                                let at = self.lane_to_store(places, first + i);
                                 self.asm.extract(8, at, [low, high][i as usize / 2], i % 2);
-                                self.end_skip(skip);
                             }
                             self.asm.upper_half(low, low);
                             self.asm.upper_half(high, high);
@@ -215,16 +210,12 @@ impl Emitter<'_> {
                 self.asm.vector(HIGH_PD, low, low, Source::Ymm(other));
                 let lanes = [c, TEMP, d, low];
                 for (from, i) in lanes.into_iter().zip(lane..) {
-                    let skip = self.skip_inactive(i);
-                    let at = self.lane(places, i);
+                    let at = self.lane_to_store(places, i);
                     self.asm.store_low(16, at, from);
-                    self.end_skip(skip);
                 }
                 for (from, i) in lanes.into_iter().zip(lane + 4..) {
-                    let skip = self.skip_inactive(i);
-                    let at = self.lane(places, i);
+                    let at = self.lane_to_store(places, i);
                     self.asm.store_upper(at, from);
-                    self.end_skip(skip);
                 }
             }
             _ => debug_assert!(false, "the size determines the number of columns"),
@@ -236,30 +227,27 @@ impl Emitter<'_> {
         let lane = 4 * part as u32;
         let [low, high, _] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
+        self.begin_stores(places);
         match (columns, row) {
-            ([column], Some(row)) => self.store_active(Width::Bits64, part, row, *column),
+            ([column], Some(row)) => self.store_active(Width::Bits64, part, places, row, *column),
             ([column], None) => {
                 self.asm.upper_half(high, *column);
                 for i in 0..4 {
-                    let skip = self.skip_inactive(lane + i);
-                    let at = self.lane(places, lane + i);
+                    let at = self.lane_to_store(places, lane + i);
                     self.asm.extract(8, at, [*column, high][i as usize / 2], i % 2);
-                    self.end_skip(skip);
                 }
             }
             ([a, b], _) => {
                 self.asm.vector(LOW_PD, low, *a, Source::Ymm(*b));
                 self.asm.vector(HIGH_PD, high, *a, Source::Ymm(*b));
                 for i in 0..4 {
-                    let skip = self.skip_inactive(lane + i);
-                    let at = self.lane(places, lane + i);
+                    let at = self.lane_to_store(places, lane + i);
                     let from = [low, high][i as usize % 2];
                     if i < 2 {
                         self.asm.store_low(16, at, from);
                     } else {
                         self.asm.store_upper(at, from);
                     }
-                    self.end_skip(skip);
                 }
             }
             _ => debug_assert!(false, "an access has at most two columns of 64 bits"),

@@ -565,6 +565,17 @@ impl<'a> Emitter<'a> {
         self.pieces[self.first_piece[block]].label
     }
 
+    /// Returns the machine registers that the code of a block expects, which all have the values of their rows.
+    pub(super) fn registers_of(&self, block: usize) -> State {
+        let entry = self.pieces[self.first_piece[block]].entry.as_ref();
+        let mut cached = entry.map(|entry| entry.cached.clone()).unwrap_or_default();
+        cached.values_mut().for_each(|cached| cached.dirty = false);
+        State {
+            cached,
+            ..State::default()
+        }
+    }
+
     /// Returns the beginning of a piece inside a block, where all registers are empty.
     pub(super) fn label_of_piece(&self, number: usize) -> Label {
         self.pieces[number].label

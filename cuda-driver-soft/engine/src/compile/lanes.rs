@@ -61,6 +61,8 @@ pub(super) struct Places {
     arrangement: Arrangement,
     /// Bytes that a lane accesses.
     pub(super) size: u32,
+    /// The memory of the places.
+    memory: Memory,
     /// The check that this access made.
     check: Check,
 }
@@ -88,6 +90,16 @@ impl Places {
     /// Returns the place of the first lane if all lanes have it.
     pub(super) fn same(&self) -> Option<Mem> {
         matches!(self.arrangement, Arrangement::Same).then_some(self.first)
+    }
+
+    /// Returns true if no other host thread accesses the memory meanwhile.
+    pub(super) fn are_of_block(&self) -> bool {
+        self.memory != Memory::Global
+    }
+
+    /// Returns the host register that the places of lanes are relative to, and the offset, if each lane has an index.
+    pub(super) fn indexed(&self) -> Option<Mem> {
+        matches!(self.arrangement, Arrangement::Each(..)).then_some(self.first)
     }
 
     /// Returns the place of the first lane if the lanes follow each other without gaps.
@@ -136,6 +148,7 @@ impl Emitter<'_> {
                     _ => Arrangement::Same,
                 },
                 size: addresses.size,
+                memory: addresses.memory,
                 check: match failed {
                     Some(failure) => Check::Range(checked, failure),
                     None => Check::None,
@@ -227,6 +240,7 @@ impl Emitter<'_> {
                 None => Arrangement::Same,
             },
             size: addresses.size,
+            memory: addresses.memory,
             check: Check::One(label, before, (window, step.map(|step| (step, lowest)))),
         }
     }
@@ -348,6 +362,7 @@ impl Emitter<'_> {
             first: Mem::at(Gpr::AX, offset),
             arrangement: Arrangement::Each(width, indexes),
             size,
+            memory: addresses.memory,
             check: Check::One(label, before, (window, None)),
         }
     }

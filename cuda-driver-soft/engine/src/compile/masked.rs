@@ -7,6 +7,7 @@
 
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, Source, When, Width, Word, Ymm};
 use super::emitter::Emitter;
+use super::lanes::Places;
 use super::registers::{Kind, SOURCES, State, TEMP, field};
 use super::stubs::Stub;
 use super::value::Value;
@@ -190,17 +191,58 @@ impl Emitter<'_> {
             self.asm.constant(Gpr::CX, 0);
             self.asm.store(4, waiting(number), Gpr::CX);
             self.asm.store(4, active, Gpr::AX);
-            self.run_masked(block);
+            let again = self.is_tight(block).then(|| {
+                let state = self.registers_of(block);
+                self.reload(&state);
+                (self.asm.here(), state)
+            });
+            self.run_masked(block, number, again);
         }
         self.asm.bind(next);
     }
 
-    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones.
-    fn run_masked(&mut self, block: usize) {
+    /// Returns true if a block is a loop by itself whose lanes leave for a block that begins no counted loop.
+    fn is_tight(&self, block: usize) -> bool {
+        let layout = &self.input.plan.layout;
+        let steps = layout.steps_of(block);
+        let behind = layout.block_of.get(steps.end);
+        matches!(layout.steps[steps].last(), Some(Step::Branch { to, guard: Some(_), .. }) if layout.block_of[*to] == block)
+            && behind.is_some_and(|behind| {
+                !self.input.plan.flow.is_backward(block, *behind) && self.rounds.index(*behind).is_none()
+            })
+    }
+
+    /// Ends a round of a loop that is one block: the lanes in `AX` begin the next one, those in `CX` wait behind the loop. The
+    /// values are in their rows, and stay in machine registers.
+    fn go_again(&mut self, block: usize, number: usize, behind: usize, (again, state): &(Label, State)) {
+        let [over, none] = [(); 2].map(|()| self.asm.label());
+        if let Some((behind, _)) = self.masks.numbers[behind] {
+            self.asm.update(Alu::Or, Width::Bits32, waiting(behind), Gpr::CX, false);
+        }
+        self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
+        self.asm.jump_when(When::Equal, none);
+        self.count_round(block, block);
+        self.asm.subtract_from(field(offset_of!(CompiledContext, quantum)), 1);
+        self.asm.jump_when(When::LessOrEqual, over);
+        self.asm.store(4, field(offset_of!(CompiledContext, active)), Gpr::AX);
+        self.state.cached.values_mut().for_each(|cached| cached.dirty = false);
+        self.become_state(state, |_| true);
+        self.asm.jump(*again);
+        self.asm.bind(over);
+        self.way_out(over);
+        self.asm.store(4, waiting(number), Gpr::AX);
+        let leave = self.over();
+        self.asm.jump(leave);
+        self.asm.bind(none);
+    }
+
+    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones. If `again` has the beginning of
+    /// a loop and the registers there, the loop is this block alone.
+    fn run_masked(&mut self, block: usize, number: usize, again: Option<(Label, State)>) {
         let layout = &self.input.plan.layout;
         let steps = layout.steps_of(block);
         self.begin_steps(block, steps.clone());
-        self.state = State::default();
+        self.state = again.as_ref().map(|(_, state)| state.clone()).unwrap_or_default();
         let count: u32 = steps.clone().map(|step| self.counted(step)).sum();
         self.asm.add_to(field(offset_of!(CompiledContext, steps)), count as i32);
         let mut rest = count;
@@ -210,27 +252,30 @@ impl Emitter<'_> {
                 Step::Plain(inst) => self.instruction(step, inst, &live, rest),
                 Step::Branch { to, guard, .. } => {
                     let to = layout.block_of[*to];
-                    let state = std::mem::take(&mut self.state);
                     match guard {
                         None => {
+                            let state = std::mem::take(&mut self.state);
                             self.flush(&state);
                             self.park_active(block, to);
                         }
                         Some((predicate, negated)) => {
-                            self.state = state;
                             self.copy_mask(*predicate, Gpr::AX);
-                            let state = std::mem::take(&mut self.state);
                             if *negated {
                                 let full = Word::Imm(self.full());
                                 self.asm.alu(Alu::Xor, Width::Bits32, Gpr::AX, full);
                             }
                             self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, ACTIVE);
+                            let state = self.state.clone();
                             self.flush(&state);
                             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::CX, ACTIVE);
                             self.asm.alu(Alu::Xor, Width::Bits32, Gpr::CX, Word::Gpr(Gpr::AX));
                             let Some(other) = layout.block_of.get(steps.end).copied() else {
                                 return;
                             };
+                            if let Some(again) = &again {
+                                self.go_again(block, number, other, again);
+                                return;
+                            }
                             self.park([to, other], [Gpr::AX, Gpr::CX]);
                             self.go_masked(block, &[to, other]);
                         }
@@ -273,13 +318,20 @@ impl Emitter<'_> {
         asm.vector(equal, lanes, lanes, Source::Mem(bits));
     }
 
-    /// Stores a part of a vector for the lanes that run. Uses the first register for sources.
-    pub(super) fn store_active(&mut self, width: Width, part: usize, to: Mem, from: Ymm) {
-        if self.masked {
-            self.load_active(width, part);
-            self.asm.store_masked(width, to, SOURCES[0], from);
+    /// Stores a part of a vector for the lanes that run. Uses the first register for sources, and `TEMP` or the second one.
+    pub(super) fn store_active(&mut self, width: Width, part: usize, places: &Places, to: Mem, from: Ymm) {
+        if !self.masked {
+            return self.asm.store_vector(to, from);
+        }
+        self.load_active(width, part);
+        if places.are_of_block() {
+            // Some CPUs take longer for one masked store than for these three instructions.
+            let whole = if from == TEMP { SOURCES[1] } else { TEMP };
+            self.asm.load(whole, Source::Mem(to));
+            self.asm.blend_by(width, whole, whole, Source::Ymm(from), SOURCES[0]);
+            self.asm.store_vector(to, whole);
         } else {
-            self.asm.store_vector(to, from);
+            self.asm.store_masked(width, to, SOURCES[0], from);
         }
     }
 
@@ -299,6 +351,38 @@ impl Emitter<'_> {
         if let Some(label) = label {
             self.asm.bind(label);
         }
+    }
+
+    /// Prepares stores of lanes one after another. Sets `DX`, which they need.
+    pub(super) fn begin_stores(&mut self, places: &Places) {
+        if !self.masked {
+            return;
+        }
+        let unread = field(offset_of!(CompiledContext, unread));
+        match places.indexed() {
+            // Relative to the places.
+            Some(first) => {
+                self.asm.lea(Width::Bits64, Gpr::DX, unread.plus(-first.offset));
+                self.asm.alu(Alu::Sub, Width::Bits64, Gpr::DX, Word::Gpr(first.base));
+            }
+            None => self.asm.lea(Width::Bits64, Gpr::DX, unread),
+        }
+    }
+
+    /// Returns the place of a lane for a store; for a lane that does not run, a place that nothing reads. Branches would be
+    /// mispredicted often, because lanes part by their data. Uses `CX`.
+    pub(super) fn lane_to_store(&mut self, places: &Places, lane: u32) -> Mem {
+        let at = self.lane(places, lane);
+        if !self.masked {
+            return at;
+        }
+        let is_indexed = places.indexed().is_some();
+        if !is_indexed {
+            self.asm.lea(Width::Bits64, Gpr::CX, at);
+        }
+        self.asm.test_bit(field(offset_of!(CompiledContext, active)), lane);
+        self.asm.move_when(When::AboveOrEqual, Width::Bits64, Gpr::CX, Gpr::DX);
+        if is_indexed { at } else { Mem::at(Gpr::CX, 0) }
     }
 
     /// Returns the place of addresses in which the lanes that do not run have the address of one that runs. Uses `CX`.

@@ -312,6 +312,7 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
         scheduler: std::ptr::null_mut(),
         faulty: [0; 2],
         active: u32::MAX,
+        unread: [0; 2],
         waiting: [0; MOST_WAITS],
         rounds: [[MaybeUninit::uninit(); MOST_LOOPS]; MOST_GROUPS],
     })
