@@ -160,6 +160,15 @@ impl Compiled {
         Some(&self.entries[index])
     }
 
+    /// Returns the entry at an instruction that the code has reached from another entry. Usually it is the same one, in a
+    /// loop, or the next one, and the search takes as long as a short phase.
+    pub(crate) fn entry_after(&self, before: &CompiledEntry, at: u32) -> Option<&CompiledEntry> {
+        let place = (std::ptr::from_ref(before).addr() - self.entries.as_ptr().addr()) / size_of::<CompiledEntry>();
+        let near = self.entries.get(place..)?;
+        let found = near.iter().take(2).find(|entry| entry.at == at);
+        found.or_else(|| self.entry(at))
+    }
+
     /// Returns a site by its number; `None` for 0.
     pub(crate) fn site(&self, number: u64) -> Option<&CompiledSite> {
         self.sites.get(usize::try_from(number.checked_sub(1)?).ok()?)

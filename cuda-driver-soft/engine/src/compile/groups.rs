@@ -74,7 +74,7 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Xor, Width::Bits32, Gpr::CX, Word::Gpr(Gpr::CX));
         self.asm.store(8, steps, Gpr::CX);
         let has_loops = !self.rounds.loops.is_empty();
-        if has_loops {
+        if has_loops && self.lanes < LANES as u32 {
             // Keeps the quantum of the group that has ended: the counts of its loops are relative to it.
             let group = value(offset_of!(CompiledContext, group));
             self.asm.alu(Alu::Mov, WIDE, Gpr::CX, group);

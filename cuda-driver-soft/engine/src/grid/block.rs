@@ -272,7 +272,7 @@ impl Block {
     ) -> Option<Outcome> {
         let block = (self.index, shape.number(self.index));
         loop {
-            match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE) {
+            match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE, end) {
                 Phase::End => {
                     self.states.fill(WarpState::Done);
                     (self.left, self.together) = (0, None);

@@ -244,28 +244,34 @@ pub(super) fn context(
     block: ([u32; 3], u64),
     share: i64,
 ) -> Box<CompiledContext> {
-    let groups = LANES / compiled.lanes as usize;
     let mut context = m.context.take().unwrap_or_else(|| first_context(m, code, compiled));
     frames.fill_uniforms(&mut context.uniforms, &mut m.uniforms_of, compiled, block);
     (context.shared, context.shared_length) = (m.spaces.shared.host(), m.spaces.shared.len());
     (context.local, context.local_length) = (std::ptr::null_mut(), 0);
     context.frames = std::ptr::null();
-    (context.left, context.in_warp) = (1, groups as u64);
+    context.left = 1;
+    (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
+    if context.active != u32::MAX {
+        (context.active, context.waiting) = (u32::MAX, [0; MOST_WAITS]);
+    }
+    begin(&mut context, compiled, share);
+    context
+}
+
+/// Prepares a context for the first group of a warp or block. [`CompiledContext::left`] and the frames are not set.
+pub(super) fn begin(context: &mut CompiledContext, compiled: &Compiled, share: i64) {
+    let groups = LANES / compiled.lanes as usize;
+    context.in_warp = groups as u64;
     (context.group, context.warp) = (0, 0);
     context.mask = Mask::MAX >> (LANES - compiled.lanes as usize);
     (context.expected, context.total, context.steps) = (0, 0, 0);
     (context.share, context.quantum) = (share, share);
-    (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
     context.group_quanta = [share; MOST_GROUPS];
-    if context.active != u32::MAX {
-        (context.active, context.waiting) = (u32::MAX, [0; MOST_WAITS]);
-    }
     for (number, found) in compiled.loops.iter().enumerate() {
         for counts in context.rounds.iter_mut().take(groups) {
             counts[number].write(found.count(0, share));
         }
     }
-    context
 }
 
 /// Returns a context whose fields have the values that are the same for all blocks, and prepares the machine for it.

@@ -3,7 +3,7 @@
 //! As long as all groups of lanes end at the same barrier or at the end of the kernel, the state of the warps is not
 //! updated: the warps are *behind*. Otherwise each warp continues on its own from where its groups have ended.
 
-use super::compiled::{GroupEnds, call, context, end_of, run_each};
+use super::compiled::{GroupEnds, begin, call, context, end_of, run_each};
 use super::frame::{Frames, MOST_WARPS, WarpPosition};
 use super::{Split, Warp};
 use crate::code::action::Action;
@@ -74,19 +74,20 @@ impl Warp {
     }
 }
 
-/// Runs all threads of a block from instruction `at` on, which all of them have reached. Each group may take `share`
-/// backward jumps.
+/// Runs all threads of a block from instruction `at` on, which all of them have reached, from barrier to barrier until
+/// [`Machine::steps`] is at least `end`. Each group may take `share` backward jumps from one barrier to the next.
 pub(crate) fn run(
     warps: &mut [Warp],
     m: &mut Machine<'_>,
     frames: &Frames<'_>,
     block: ([u32; 3], u64),
-    at: u32,
+    mut at: u32,
     share: i64,
+    end: u64,
 ) -> Phase {
     let together = frames.compiled().zip(frames.kernel());
     let entered = together.and_then(|(compiled, code)| Some((compiled, code, compiled.entry(at)?)));
-    let Some((compiled, code, entry)) = entered else {
+    let Some((compiled, code, mut entry)) = entered else {
         warps.iter_mut().for_each(|warp| warp.be_ready_at(frames, block, at));
         return Phase::Apart;
     };
@@ -101,29 +102,35 @@ pub(crate) fn run(
     }
     let groups = (LANES / compiled.lanes as usize) as u64;
     let mut context = context(m, frames, code, compiled, block, share);
-    context.left = groups * warps.len() as u64;
-    (context.frame, context.halves, context.frames) = (bases[0], bases[0], bases.as_ptr());
-    let from = compiled.code.address().wrapping_add(entry.offset);
-    let result = call(&mut context, m, frames, code, compiled, from, block, warps);
-    if context.left == 0 {
+    let result = loop {
+        context.left = groups * warps.len() as u64;
+        (context.frame, context.halves, context.frames) = (bases[0], bases[0], bases.as_ptr());
+        let from = compiled.code.address().wrapping_add(entry.offset);
+        let result = call(&mut context, m, frames, code, compiled, from, block, warps);
+        if context.left > 0 {
+            break result;
+        }
+        let next = match end_of(result) {
+            (_, Exit::End) => None,
+            (barrier, _) if is_plain(code, barrier) => Some(barrier + 1),
+            _ => break result,
+        };
         let steps = (context.total + context.steps) / groups;
         m.compiled_steps += steps;
         // Each warp counts the barrier or the end, too.
         m.steps += steps + warps.len() as u64;
-        match end_of(result) {
-            (_, Exit::End) => {
-                m.context = Some(context);
-                return Phase::End;
-            }
-            (at, _) if is_plain(code, at) => {
-                m.context = Some(context);
-                return Phase::Barrier(at + 1);
-            }
-            _ => {}
-        }
-        m.steps -= steps + warps.len() as u64;
-        m.compiled_steps -= steps;
-    }
+        let Some(next) = next else {
+            m.context = Some(context);
+            return Phase::End;
+        };
+        let found = compiled.entry_after(entry, next);
+        let Some(found) = found.filter(|_| m.steps < end && !m.has_freed_much()) else {
+            m.context = Some(context);
+            return Phase::Barrier(next);
+        };
+        (at, entry) = (next, found);
+        begin(&mut context, compiled, share);
+    };
     // The group that has ended at another instruction belongs to this warp.
     let apart = if context.left == 0 {
         warps.len()
