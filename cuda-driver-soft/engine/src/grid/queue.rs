@@ -118,7 +118,7 @@ pub(crate) enum Taken {
 
 impl BlockQueue {
     /// Returns a queue of `clusters` clusters, of which at most `most_begun` may be in progress at once.
-    pub(super) fn new(clusters: u64, most_begun: u64, patience: u64, sees_other_blocks: bool) -> Self {
+    pub(crate) fn new(clusters: u64, most_begun: u64, patience: u64, sees_other_blocks: bool) -> Self {
         BlockQueue {
             clusters,
             patience,
@@ -144,12 +144,12 @@ impl BlockQueue {
     }
 
     /// Returns true if all clusters have finished or are cancelled.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
     }
 
     /// Returns the number of clusters that have finished or are cancelled, and the number of all clusters.
-    pub(super) fn progress(&self) -> (u64, u64) {
+    pub(crate) fn progress(&self) -> (u64, u64) {
         (self.done.load(Ordering::Acquire), self.clusters)
     }
 
@@ -211,7 +211,7 @@ impl BlockQueue {
     }
 
     /// Puts back clusters that a worker has taken and not started, and counts `over` clusters in progress as finished.
-    pub(super) fn settle(&self, unstarted: Range<u64>, over: u64) {
+    pub(crate) fn settle(&self, unstarted: Range<u64>, over: u64) {
         if unstarted.is_empty() && over == 0 {
             return;
         }
@@ -273,7 +273,7 @@ impl BlockQueue {
     }
 
     /// Cancels the clusters from `number` on that have not started or are parked.
-    pub(super) fn cancel_from(&self, number: u64) {
+    pub(crate) fn cancel_from(&self, number: u64) {
         self.limit.fetch_min(number, Ordering::Relaxed);
         let mut waiting = self.lock();
         let unbegun = self.clusters - std::mem::replace(&mut waiting.next, self.clusters);

@@ -5,7 +5,8 @@ use super::compiled::same;
 /// Runs instructions such as `g:gg add.f64`: the registers before the colon are results, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
 ///
-/// Each instruction runs twice: first on numbers from memory, then also on its own results. All results are stored.
+/// Each instruction runs several times: first on numbers from memory, then also on its own results, and with its result
+/// in the register of each source. All results are stored.
 fn each(instructions: &str) {
     for line in instructions.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (operands, opcodes) = line.split_once(' ').expect("operands and opcodes");
@@ -53,6 +54,11 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
     }
     let second = joined(&list(to, 5)).replace('5', "6");
     lines.push(format!("{opcode} {second}, {again};"));
+    for (at, _) in from.char_indices().filter(|(_, letter)| to.starts_with(*letter)) {
+        let mut names: Vec<String> = list(from, 1).split(", ").map(str::to_string).collect();
+        names[at] = second.split([',', '|']).next().unwrap_or_default().to_string();
+        lines.push(format!("{opcode} {second}, {};", names.join(", ")));
+    }
     lines.push("mov.u64 %rd20, 0; mov.u64 %rd21, 0;".to_string());
     for (register, target) in [(5, 20), (6, 21)] {
         for letter in to.chars() {
@@ -264,5 +270,23 @@ fn pairs() {
                 xor.b64 %rd9, %rd15, %rd16; st.global.u64 [%rd3], %rd9;"
             ));
         }
+    }
+}
+
+#[test]
+fn scalars_in_place() {
+    for body in [
+        "mov.u32 %r10, %r6; add.u32 %r10, %r10, 5; sub.u32 %r10, 90, %r10; shl.b32 %r10, %r10, 2; mad.lo.u32 %r10, %r10, 3, %r10;
+        sub.u32 %r10, %r10, %r2; sub.u32 %r10, %r2, %r10; add.u32 %r10, %r10, %r10;",
+        "mov.u32 %r10, %r6; mad.lo.u32 %r10, %r2, %r10, %r10; mad.lo.u32 %r11, %r10, 4, %r2; mad.lo.u32 %r11, %r6, 4, %r11; sub.u32 %r10, %r11, %r10;",
+        "mul.wide.u32 %rd10, %r6, 4; add.u64 %rd10, %rd10, %rd2; sub.u64 %rd10, %rd2, %rd10; mad.wide.u32 %rd10, %r6, 8, %rd10;
+        add.u64 %rd10, %rd10, 0x123456789a; cvt.u32.u64 %r10, %rd10; shr.u64 %rd10, %rd10, 32; cvt.u32.u64 %r11, %rd10; add.u32 %r10, %r10, %r11;",
+        "mov.u32 %r10, %r6; min.u32 %r10, %r10, 40; max.u32 %r10, %r10, 3; min.s32 %r10, %r2, %r10; max.s32 %r10, %r10, -7;",
+        "sub.u32 %r10, 0x7fffffff, %r6; max.s32 %r10, %r10, %r2; sub.u32 %r11, 0x7fffffe8, %r6; add.u32 %r11, %r11, %r6; add.u32 %r11, %r11, %r6;
+        max.s32 %r11, %r11, 5; min.s32 %r12, %r11, 0x7ffffff0; xor.b32 %r10, %r10, %r12;",
+        "sub.u32 %r10, %r6, 9; cvt.s64.s32 %rd10, %r10; cvt.u64.u32 %rd11, %r10; add.u64 %rd10, %rd10, %rd11; min.s64 %rd10, %rd10, 30;
+        max.u64 %rd10, %rd10, 2; cvt.u32.u64 %r10, %rd10;",
+    ] {
+        same(&format!("{body} cvt.u64.u32 %rd9, %r10; st.global.u64 [%rd3], %rd9;"));
     }
 }

@@ -1,0 +1,142 @@
+//! Lanes that part in compiled code: faults of several lanes, memory after a fault, and regions of rare forms.
+
+use super::compiled::{kernel, same, same_in};
+use super::{Arg, Bench};
+use crate::{Engine, Isa};
+
+/// Loads two numbers of the thread into `%r10` and `%r11`, and its lane into `%r12`.
+const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
+/// Stores `%r20` and `%r21`.
+const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
+
+/// Sides of a branch and a loop, in which the lanes with a wrong address fault.
+const BODIES: [&str; 4] = [
+    "setp.lt.u32 %p1, %r12, 9; @%p1 bra other; ld.global.u32 %r20, [%rd10]; bra join; other: ld.global.u32 %r21, [%rd10 + 4]; join:",
+    "and.b32 %r13, %r10, 1; setp.eq.u32 %p1, %r13, 0; @%p1 bra join; st.global.u32 [%rd10], %r12; join: ld.global.u32 %r21, [%rd10];",
+    "and.b32 %r13, %r11, 7; round: add.u32 %r21, %r21, 1; setp.lt.u32 %p3, %r21, %r12; @%p3 bra next; ld.global.u32 %r14, [%rd10];
+    add.u32 %r20, %r20, %r14; next: setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+    "and.b32 %r13, %r11, 7; round: ld.global.u32 %r14, [%rd10]; mad.lo.u32 %r20, %r20, 3, %r14; add.u32 %r21, %r21, 1;
+    setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+];
+
+#[test]
+fn faults_of_two_lanes() {
+    // In one group of every size, in groups of some sizes, and in two groups.
+    for (a, b) in [(2, 5), (3, 12), (1, 17), (9, 31), (20, 30)] {
+        for body in BODIES {
+            let body = format!(
+                "{LOAD} setp.eq.u32 %p2, %r6, {a}; setp.eq.or.u32 %p2, %r6, {b}, %p2; selp.b64 %rd10, 64, %rd6, %p2; {body} {STORE}"
+            );
+            same_in(&[(64, 1), (32, 2)], &body);
+        }
+    }
+}
+
+#[test]
+fn stores_before_a_fault() {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    for lane in [0, 3, 17, 31] {
+        for body in BODIES {
+            let body = format!(
+                "{LOAD} setp.eq.u32 %p2, %r6, {lane}; selp.b64 %rd10, 64, %rd6, %p2; setp.gt.u32 %p1, %r12, 20; @%p1 bra first;
+                st.global.u32 [%rd3], %r12; first: {body} st.global.u32 [%rd3 + 4], %r21;"
+            );
+            // In the group of the faulty lane, as many lanes have stored as in the interpreter. Other groups run ahead.
+            let group = lane / 16 * 16..lane / 16 * 16 + 16;
+            let mut stored = Vec::new();
+            for engine in [Engine::Interpreter, Engine::Compiled { lanes: 16 }] {
+                let mut bench = Bench::text(&kernel(&body), Isa::Wide);
+                let input = bench.put(&(0..256).collect::<Vec<u32>>(), u32::to_le_bytes);
+                let out = bench.put(&[!0u64; 32], u64::to_le_bytes);
+                let args = [Arg::U64(out), Arg::U64(input), Arg::U32(32), Arg::U32(3), Arg::U64(5)];
+                let mut launch = bench.launch("k", 1, 32, &args);
+                launch.options.engine = engine;
+                let fault = Bench::run(launch).fault().map(|fault| (fault.line, fault.thread));
+                let numbers = bench.get(input, 128, u32::from_le_bytes);
+                let results = bench.get(out, 32, u64::from_le_bytes);
+                stored.push((
+                    fault,
+                    results[group.clone()].to_vec(),
+                    numbers[4 * group.start..4 * group.end].to_vec(),
+                ));
+            }
+            assert_eq!(stored[0], stored[1], "lane {lane}: {body}");
+        }
+    }
+}
+
+#[test]
+fn a_loop_with_two_backward_jumps_to_different_blocks() {
+    // The loop is entered in the middle. Even lanes end it before odd ones, which need the first value of `%r15` then.
+    same(&format!(
+        "{LOAD} mov.u32 %r15, 3; mov.u32 %r13, 0; and.b32 %r14, %r6, 1; setp.lt.u32 %p1, %r12, 20; @!%p1 bra outside; bra first;
+        back: setp.eq.u32 %p2, %r14, 0; @%p2 bra second;
+        first: mad.lo.u32 %r20, %r20, 5, %r15;
+        second: add.u32 %r13, %r13, 1; setp.ge.u32 %p3, %r13, 2; setp.eq.and.u32 %p3, %r14, 0, %p3; setp.ge.or.u32 %p3, %r13, 5, %p3;
+        @%p3 bra after; bra back;
+        after: mov.u32 %r15, 7; add.u32 %r21, %r21, %r15;
+        outside: {STORE}"
+    ));
+}
+
+#[test]
+fn loops_of_one_block() {
+    for body in [
+        // Registers of each kind that lanes need after they have left the loop.
+        "and.b32 %r13, %r10, 7; mov.u64 %rd10, 1; mov.u16 %h1, 3; round: add.u32 %r21, %r21, 1; mad.wide.u32 %rd10, %r11, %r21, %rd10;
+        add.u16 %h1, %h1, 5; setp.gt.u64 %p2, %rd10, %rd2; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;
+        cvt.u32.u64 %r14, %rd10; cvt.u32.u16 %r15, %h1; selp.u32 %r20, %r14, %r15, %p2; xor.b32 %r20, %r20, %r15;",
+        // The branch ends the loop, and a register that the loop only writes.
+        "and.b32 %r13, %r10, 7; round: mul.lo.u32 %r20, %r21, %r11; add.u32 %r21, %r21, 1; setp.ge.u32 %p1, %r21, %r13; @!%p1 bra round;",
+        // More registers than machine registers.
+        "and.b32 %r13, %r10, 7; mov.u64 %rd10, 1; mov.u64 %rd11, 2; mov.u64 %rd12, 3; mov.u64 %rd13, 4; round: add.u64 %rd10, %rd10, %rd11;
+        xor.b64 %rd11, %rd11, %rd12; add.u64 %rd12, %rd12, %rd13; sub.u64 %rd13, %rd13, %rd10; add.u32 %r21, %r21, 1;
+        setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; xor.b64 %rd10, %rd10, %rd11; add.u64 %rd12, %rd12, %rd13; add.u64 %rd10, %rd10, %rd12;
+        cvt.u32.u64 %r20, %rd10;",
+        // Stores to memory of the block and to global memory, in a row, apart, and at one place.
+        "and.b32 %r13, %r10, 7; mov.u32 %r14, part; shl.b32 %r15, %r8, 2; add.u32 %r14, %r14, %r15; mov.u32 %r15, 9; st.shared.u32 [%r14], %r15;
+        round: add.u32 %r21, %r21, 1; st.shared.u32 [%r14], %r21; st.global.u32 [%rd3], %r21; xor.b32 %r16, %r14, 4; st.shared.u32 [%r16], %r21;
+        setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; bar.sync 0; ld.shared.u32 %r20, [%r14];",
+        // Calls of the interpreter, and a guard.
+        "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; rem.u32 %r14, %r11, %r21; setp.gt.u32 %p2, %r14, 1; @%p2 add.u32 %r20, %r20, %r14;
+        bfind.u32 %r15, %r21; add.u32 %r20, %r20, %r15; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+        // The loop is inside of a branch, and lanes that were elsewhere wait behind it.
+        "mov.u32 %r22, 40; and.b32 %r13, %r10, 7; setp.lt.u32 %p1, %r12, 9; @%p1 bra join; mov.u32 %r22, 3; round: add.u32 %r21, %r21, %r22;
+        add.u32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, %r13; @%p1 bra round; join: add.u32 %r21, %r21, %r22;",
+        // A loop behind it begins at once.
+        "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; and.b32 %r13, %r11, 7;
+        again: add.u32 %r20, %r20, %r21; sub.u32 %r13, %r13, 1; setp.gt.s32 %p1, %r13, 0; @%p1 bra again;",
+        // More rounds than code runs in one turn.
+        "mul.lo.u32 %r13, %r12, 100; round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+    ] {
+        same(&format!("{LOAD} {body} {STORE}"));
+    }
+}
+
+#[test]
+fn rare_regions() {
+    for condition in [
+        "setp.lt.u32 %p1, %r12, 5;",
+        "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+    ] {
+        for body in [
+            // Memory of each lane.
+            "{ .local .align 8 .b32 cells[8]; mov.u64 %rd10, cells; and.b32 %r13, %r10, 7; mul.wide.u32 %rd11, %r13, 4;
+            add.u64 %rd11, %rd10, %rd11; st.local.u32 [%rd11], %r2; @%p1 bra join; st.local.u32 [%rd11], %r11; st.local.v2.u32 [%rd10 + 8], {%r12, %r10};
+            ld.local.u32 %r20, [%rd11]; join: ld.local.u32 %r21, [%rd11]; }",
+            // Words and bytes that all lanes store to one place.
+            "mov.u32 %r13, part; shr.u32 %r14, %r8, 5; shl.b32 %r14, %r14, 2; add.u32 %r13, %r13, %r14; mov.u16 %h1, 7; cvt.u16.u32 %h2, %r10;
+            @%p1 bra join; st.shared.u16 [%r13], %h1; st.shared.u16 [%r13 + 2], %h2; st.shared.u8 [%r13 + 1], %h2;
+            join: bar.sync 0; ld.shared.u32 %r20, [%r13];",
+            // A side that never ends, which no lanes take, and one with a trap.
+            "setp.gt.u32 %p2, %r12, 40; @%p1 bra join; @%p2 bra endless; add.u32 %r20, %r10, 1; bra join; endless: add.u32 %r21, %r21, 1;
+            bra endless; join:",
+            "setp.gt.u32 %p2, %r12, 40; @%p1 bra join; @%p2 bra bad; add.u32 %r20, %r10, 1; bra join; bad: trap; join: add.u32 %r21, %r20, 1;",
+            "@%p1 bra join; add.u32 %r20, %r10, 1; setp.eq.u32 %p2, %r8, 29; @%p2 bra bad; bra join; bad: trap; join: add.u32 %r21, %r20, 1;",
+        ] {
+            same(&format!("{LOAD} {condition} {body} {STORE}"));
+        }
+    }
+}
