@@ -80,7 +80,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `AX` and `CX`.
+    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `CX`, and for an edge forwards `AX`: the
+    /// rounds of masked loops keep lanes there.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
         if !self.input.plan.flow.is_backward(from, to) {
             return self.begin_loop(to);

@@ -1,8 +1,8 @@
 //! Lanes that part in compiled code: faults of several lanes, memory after a fault, and regions of rare forms.
 
-use super::compiled::{kernel, same, same_in};
+use super::compiled::{counts, kernel, same, same_in};
 use super::{Arg, Bench};
-use crate::{Engine, Isa};
+use crate::{Counts, Engine, Isa};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and its lane into `%r12`.
 const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
@@ -108,11 +108,17 @@ fn loops_of_one_block() {
         // A loop behind it begins at once.
         "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; and.b32 %r13, %r11, 7;
         again: add.u32 %r20, %r20, %r21; sub.u32 %r13, %r13, 1; setp.gt.s32 %p1, %r13, 0; @%p1 bra again;",
-        // More rounds than code runs in one turn.
-        "mul.lo.u32 %r13, %r12, 100; round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
     ] {
-        same(&format!("{LOAD} {body} {STORE}"));
+        let body = format!("{LOAD} {body} {STORE}");
+        same(&body);
+        if Isa::available().any(|isa| isa == Isa::Wide) {
+            let (Counts { all, compiled, .. }, _) = counts(&body, Engine::Compiled { lanes: 16 });
+            assert!(10 * compiled >= 9 * all, "{compiled} of {all}: {body}");
+        }
     }
+    // More rounds than code runs in one turn: the interpreter continues.
+    let body = "mul.lo.u32 %r13, %r12, 100; round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;";
+    same(&format!("{LOAD} {body} {STORE}"));
 }
 
 #[test]
@@ -130,6 +136,9 @@ fn rare_regions() {
             "mov.u32 %r13, part; shr.u32 %r14, %r8, 5; shl.b32 %r14, %r14, 2; add.u32 %r13, %r13, %r14; mov.u16 %h1, 7; cvt.u16.u32 %h2, %r10;
             @%p1 bra join; st.shared.u16 [%r13], %h1; st.shared.u16 [%r13 + 2], %h2; st.shared.u8 [%r13 + 1], %h2;
             join: bar.sync 0; ld.shared.u32 %r20, [%r13];",
+            // Lanes that follow each other in memory of the block, and keep their values if they do not run.
+            "mov.u32 %r13, part; shl.b32 %r14, %r8, 2; add.u32 %r13, %r13, %r14; mov.u32 %r15, 9; st.shared.u32 [%r13], %r15; bar.sync 0;
+            @%p1 bra join; st.shared.u32 [%r13], %r10; join: bar.sync 0; ld.shared.u32 %r20, [%r13];",
             // A side that never ends, which no lanes take, and one with a trap.
             "setp.gt.u32 %p2, %r12, 40; @%p1 bra join; @%p2 bra endless; add.u32 %r20, %r10, 1; bra join; endless: add.u32 %r21, %r21, 1;
             bra endless; join:",
