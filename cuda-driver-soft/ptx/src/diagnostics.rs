@@ -108,7 +108,10 @@ impl Diagnostics {
     fn push(&mut self, mut diagnostic: Diagnostic) {
         self.errors += usize::from(!diagnostic.is_warning());
         let message = &mut diagnostic.message;
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        if message.len() > MAX_MESSAGE_BYTES {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+            message.shrink_to_fit();
+        }
         if self.all.len() < MAX_DIAGNOSTICS || diagnostic.severity == Severity::Fatal {
             self.all.push(diagnostic);
         } else {

@@ -10,9 +10,12 @@ use crate::unit::Unit;
 /// Bytes of text for which a thread is worth its start.
 const BYTES_PER_THREAD: usize = 128 << 10;
 
+/// Threads for one module at most: each that finds an error looks for the lines of the whole text.
+const MOST_THREADS: usize = 16;
+
 /// Checks all bodies. Returns the functions and variables that each function uses.
 pub(super) fn verify(unit: &Unit, text: &[u8], threads: usize, diagnostics: &mut Diagnostics) -> Vec<Uses> {
-    let parts = threads.min(text.len() / BYTES_PER_THREAD).max(1);
+    let parts = threads.min(MOST_THREADS).min(text.len() / BYTES_PER_THREAD).max(1);
     let mut ranges = split(unit, parts).into_iter();
     let first = ranges.next().unwrap_or(0..0);
     std::thread::scope(|scope| {

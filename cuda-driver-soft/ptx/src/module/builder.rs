@@ -11,12 +11,21 @@ use crate::unit::{Global, Signature};
 
 use super::mentions::Mentions;
 
+/// Bytes of initial values that any module may have. An array can have a short value far behind its start.
+const MOST_INITIAL_BYTES: usize = 256 << 20;
+
+/// Further bytes for each byte of the text. The shortest number of a list, with its comma, has two bytes, and up to 16 in
+/// memory.
+const INITIAL_BYTES_PER_BYTE: usize = 8;
+
 pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
     mentions: OnceCell<Mentions<'a>>,
     /// Number of variables that ranges have declared so far.
     pub(super) ranged: usize,
+    /// Bytes that further initial values may have.
+    pub(super) initial_room: usize,
     diagnostics: &'a mut Diagnostics,
     pub(super) globals: NumberMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
@@ -34,6 +43,7 @@ impl<'a> ModuleBuilder<'a> {
             text,
             mentions: OnceCell::new(),
             ranged: 0,
+            initial_room: MOST_INITIAL_BYTES.saturating_add(text.len().saturating_mul(INITIAL_BYTES_PER_BYTE)),
             diagnostics,
             globals: NumberMap::default(),
             variables: Vec::new(),

@@ -28,6 +28,8 @@ struct Filler<'a> {
     /// The dimensions, outermost first. The elements of a vector are the last one.
     dims: Vec<Dimension>,
     nodes: std::slice::Iter<'a, Init>,
+    /// The most bytes that the value may have.
+    room: usize,
     bytes: Vec<u8>,
     relocs: Vec<Reloc>,
 }
@@ -40,13 +42,14 @@ struct Dimension {
     step: u64,
 }
 
-/// Returns the initial value of a variable.
+/// Returns the initial value of a variable, which may have up to `room` bytes.
 pub(super) fn value(
     ast: &Ast,
     globals: &NumberMap<Name, Global>,
     space_of: &dyn Fn(VarId) -> Space,
     var: &Var,
     nodes: &[Init],
+    room: usize,
 ) -> Result<InitialValue, InitError> {
     let Some(first) = nodes.first() else {
         return Err((var.pos, mismatch()));
@@ -81,6 +84,7 @@ pub(super) fn value(
         ty: var.ty,
         dims: steps,
         nodes: nodes.iter(),
+        room,
         bytes: Vec::new(),
         relocs: Vec::new(),
     };
@@ -144,12 +148,17 @@ impl Filler<'_> {
         Ok(())
     }
 
-    fn put(&mut self, offset: u64, bytes: &[u8]) {
+    fn put(&mut self, pos: Pos, offset: u64, bytes: &[u8]) -> Result<(), InitError> {
         let start = offset as usize;
-        if self.bytes.len() < start + bytes.len() {
-            self.bytes.resize(start + bytes.len(), 0);
+        let end = start + bytes.len();
+        if self.bytes.len() < end {
+            if end > self.room || self.bytes.try_reserve(end - self.bytes.len()).is_err() {
+                return Err((pos, "Initial values take too many bytes".to_owned()));
+            }
+            self.bytes.resize(end, 0);
         }
-        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        self.bytes[start..end].copy_from_slice(bytes);
+        Ok(())
     }
 
     fn scalar(&mut self, init: &Init, offset: u64) -> Result<(), InitError> {
@@ -158,13 +167,21 @@ impl Filler<'_> {
         };
         let size = ty.size() as usize;
         match init.kind {
-            InitKind::Int(bits) if !ty.is_float() => self.put(offset, &u128::from(bits).to_le_bytes()[..size]),
-            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => self.put(offset, &bits.to_le_bytes()),
-            InitKind::F32(bits) if ty == Type::F64 => {
-                self.put(offset, &f64::from(f32::from_bits(bits)).to_le_bytes());
+            InitKind::Int(bits) if !ty.is_float() => {
+                self.put(init.pos, offset, &u128::from(bits).to_le_bytes()[..size])?
             }
-            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => self.put(offset, &bits.to_le_bytes()),
-            InitKind::F64(bits) if ty == Type::F32 => self.put(offset, &(f64::from_bits(bits) as f32).to_le_bytes()),
+            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => {
+                self.put(init.pos, offset, &bits.to_le_bytes())?
+            }
+            InitKind::F32(bits) if ty == Type::F64 => {
+                self.put(init.pos, offset, &f64::from(f32::from_bits(bits)).to_le_bytes())?;
+            }
+            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => {
+                self.put(init.pos, offset, &bits.to_le_bytes())?
+            }
+            InitKind::F64(bits) if ty == Type::F32 => {
+                self.put(init.pos, offset, &(f64::from_bits(bits) as f32).to_le_bytes())?
+            }
             InitKind::Address {
                 name,
                 offset: addend,
@@ -194,7 +211,7 @@ impl Filler<'_> {
                 if !fits {
                     return Err((init.pos, mismatch()));
                 }
-                self.put(offset, &[0; 16][..size]);
+                self.put(init.pos, offset, &[0; 16][..size])?;
                 self.relocs.push(Reloc {
                     offset,
                     width,

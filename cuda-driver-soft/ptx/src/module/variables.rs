@@ -74,14 +74,13 @@ impl ModuleBuilder<'_> {
         };
         // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do not
         // exist.
-        let numbers = self.mentions().numbers(name.as_bytes(), count).to_vec();
         // Many ranges with the same name would take quadratic time.
-        self.ranged += numbers.len();
+        self.ranged += self.mentions().numbers(name.as_bytes(), count).len();
         if self.ranged > MOST_RANGED {
             let message = format!("Too many variables of ranges in one module: more than {MOST_RANGED}");
             return self.error(var.pos, message);
         }
-        for i in numbers {
+        for i in self.mentions().numbers(name.as_bytes(), count).to_vec() {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);
             }
@@ -152,8 +151,9 @@ impl ModuleBuilder<'_> {
             Some(init) if matches!(space, Space::Global | Space::Const) && var.linkage != Linkage::Extern => {
                 let space_of = |id: VarId| self.variables.get(id.0 as usize).map_or(space, |v| v.space);
                 let nodes = self.ast.inits(init);
-                match init::value(self.ast, &self.globals, &space_of, var, nodes) {
+                match init::value(self.ast, &self.globals, &space_of, var, nodes, self.initial_room) {
                     Ok(value) => {
+                        self.initial_room -= value.bytes.len();
                         variable.size = value.size;
                         variable.init = value.bytes;
                         variable.relocs = value.relocs;

@@ -184,6 +184,11 @@ fn depth_and_size_are_limited() {
     assert!(refused(".entry k() { .local .b8 x[9223372036854775807]; }".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807];".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807] = {1};".to_owned()).contains("too large"));
+    let sparse = |bytes: u64| format!(".global .b8 a[2][{bytes}] = {{{{1}},{{1}}}};");
+    assert!(refused(sparse(1 << 40)).contains("too many bytes"));
+    assert!(refused(sparse(1 << 61)).contains("too many bytes"));
+    assert!(refused(sparse(150 << 20).replace(" a[", " b[") + &sparse(150 << 20)).contains("too many bytes"));
+    assert!(run(format!("{head}{}", sparse(1 << 20)).as_bytes()));
     // A long chain is not deeply nested.
     assert!(run(
         format!("{head}.global .u32 a = {}1;", "1+".repeat(100_000)).as_bytes()
@@ -275,9 +280,10 @@ fn large_texts_with_errors_are_fast() {
     assert!(run(format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()));
     // Ranges at module scope whose names the module mentions.
     let mentions: String = (0..20_000).map(|i| format!("a{i} ")).collect();
-    let ranges = ".global .b32 a<20000>;".repeat(20_000);
+    let ranges = ".extern .global .b32 a<20000>;".repeat(20_000);
     let text = format!(".version 9.0\n.target sm_90\n{ranges}\n// {mentions}\n");
-    assert!(!run(text.as_bytes()));
+    let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
+    assert!(failure.log.contains("Too many variables of ranges"));
     // Kernels that reach many functions, in a module with much shared memory.
     let chain: String = (1..10_000)
         .map(|i| format!(".func f{i}() {{call f{};ret;}}\n", i - 1))
