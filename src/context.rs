@@ -198,6 +198,18 @@ impl Context {
         unsafe { checked::ctx_get_current() }
     }
 
+    /// Returns the handle of the calling thread's current context, or `CUDA_ERROR_INVALID_CONTEXT` for a call of `called` if
+    /// there is none.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn required_raw(called: Function) -> Result<sys::CUcontext> {
+        let current = Self::current_raw()?;
+        if current.is_null() {
+            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_CONTEXT, called));
+        }
+        Ok(current)
+    }
+
     /// Returns the calling thread's current context as a borrowed one, or `None`.
     ///
     /// # Safety

@@ -52,14 +52,10 @@ impl Graph {
     #[inline]
     #[track_caller]
     fn context_or_current(&self, called: sys::Function) -> Result<sys::CUcontext> {
-        if let Some(context) = self.context() {
-            return Ok(context.as_raw());
+        match self.context() {
+            Some(context) => Ok(context.as_raw()),
+            None => Context::required_raw(called),
         }
-        let current = Context::current_raw()?;
-        if current.is_null() {
-            return Err(Error::unasked(sys::CUresult::CUDA_ERROR_INVALID_CONTEXT, called));
-        }
-        Ok(current)
     }
 
     /// Creates a handle for one conditional node of this graph

@@ -8,8 +8,8 @@ use super::node::{Node, handles};
 use super::owner::Graph;
 use crate::context::Entered;
 use crate::launch::{KernelArgs, LaunchConfig};
-use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUresult};
-use crate::{Context, Error, Function, Module, Result, checked};
+use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS};
+use crate::{Context, Function, Module, Result, checked};
 
 /// Returns the parameters of a node. The pointers are null or come from [`KernelArgs::pointers`].
 #[inline]
@@ -47,8 +47,7 @@ fn params(
 fn enter<'a>(function: &'a Function, other: Option<&'a Context>, called: sys::Function) -> Result<Option<Entered<'a>>> {
     match function.module().and_then(Module::context).or(other) {
         Some(context) => context.enter().map(Some),
-        None if Context::current_raw()?.is_null() => Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_CONTEXT, called)),
-        None => Ok(None),
+        None => Context::required_raw(called).map(|_| None),
     }
 }
 
