@@ -449,7 +449,8 @@ fn weights(body: &Body, uniform: &[bool]) -> Vec<u8> {
             RegClass::B128 => 4,
         })
         .collect();
-    // In shape m16n16k16, which stands for all shapes here, PTX stores each element of these fragments twice, and a GPU stores it once.
+    // In shape m16n16k16, which stands for all shapes here, PTX stores each element of these fragments twice, and a GPU
+    // stores it once.
     for inst in &body.insts {
         let Op::WmmaLd { part, ty, .. } = inst.op else {
             continue;

@@ -1,6 +1,6 @@
 //! Lowers `bra` and `brx`.
 
-use crate::ast::{self, Inst, OperandKind, Selector, Span};
+use crate::ast::{self, Inst, OperandKind, Pos, Selector, Span};
 use crate::ir::{InstId, Op, Type};
 use crate::scopes::Symbol;
 
@@ -8,9 +8,21 @@ use super::types::source;
 use super::walker::{PendingBranch, Walker};
 
 /// Limit on the targets of all `brx.idx` and `call` instructions of a function.
-pub(super) const MAX_TARGETS: usize = 1 << 20;
+const MAX_TARGETS: usize = 1 << 20;
 
 impl Walker<'_> {
+    /// Counts the targets of an instruction, of which many that share one long list would take quadratic memory. Returns
+    /// false after an error if the function has too many.
+    pub(super) fn count_targets(&mut self, count: usize, kind: &str, pos: Pos) -> bool {
+        self.targets += count;
+        let fits = self.targets <= MAX_TARGETS;
+        if !fits {
+            let message = format!("Too many {kind} targets in one function: more than {MAX_TARGETS}");
+            self.error(pos, message);
+        }
+        fits
+    }
+
     /// Lowers `bra`.
     pub(super) fn bra(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
         match operands {
@@ -61,11 +73,8 @@ impl Walker<'_> {
             return self.error(list.pos, message.to_owned());
         };
         let labels = unit.ast.operands(Span { start, len });
-        // Many instructions that share one long list would take quadratic memory.
-        self.targets += labels.len();
-        if self.targets > MAX_TARGETS {
-            let message = format!("Too many branch targets in one function: more than {MAX_TARGETS}");
-            return self.error(list.pos, message);
+        if !self.count_targets(labels.len(), "branch", list.pos) {
+            return;
         }
         for (slot, label) in labels.iter().enumerate() {
             let OperandKind::Name(name, _) = label.kind else {

@@ -8,7 +8,6 @@ use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
 use crate::unit::alignment;
 
-use super::branch::MAX_TARGETS;
 use super::types::{constant, fits};
 use super::walker::Walker;
 
@@ -162,11 +161,7 @@ impl Walker<'_> {
                 start,
                 len,
             }) => {
-                // As for branches, many calls that share one long list would take quadratic memory.
-                self.targets += len as usize;
-                if self.targets > MAX_TARGETS {
-                    let message = format!("Too many call targets in one function: more than {MAX_TARGETS}");
-                    self.error(pos, message);
+                if !self.count_targets(len as usize, "call", pos) {
                     return None;
                 }
                 self.call_targets(Span { start, len })

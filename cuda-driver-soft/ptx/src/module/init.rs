@@ -166,22 +166,13 @@ impl Filler<'_> {
             return Err((init.pos, mismatch()));
         };
         let size = ty.size() as usize;
-        match init.kind {
-            InitKind::Int(bits) if !ty.is_float() => {
-                self.put(init.pos, offset, &u128::from(bits).to_le_bytes()[..size])?
-            }
-            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => {
-                self.put(init.pos, offset, &bits.to_le_bytes())?
-            }
-            InitKind::F32(bits) if ty == Type::F64 => {
-                self.put(init.pos, offset, &f64::from(f32::from_bits(bits)).to_le_bytes())?;
-            }
-            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => {
-                self.put(init.pos, offset, &bits.to_le_bytes())?
-            }
-            InitKind::F64(bits) if ty == Type::F32 => {
-                self.put(init.pos, offset, &(f64::from_bits(bits) as f32).to_le_bytes())?
-            }
+        let mut reloc = None;
+        let bits: u128 = match init.kind {
+            InitKind::Int(bits) if !ty.is_float() => bits.into(),
+            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => bits.into(),
+            InitKind::F32(bits) if ty == Type::F64 => f64::from(f32::from_bits(bits)).to_bits().into(),
+            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => bits.into(),
+            InitKind::F64(bits) if ty == Type::F32 => (f64::from_bits(bits) as f32).to_bits().into(),
             InitKind::Address {
                 name,
                 offset: addend,
@@ -211,8 +202,7 @@ impl Filler<'_> {
                 if !fits {
                     return Err((init.pos, mismatch()));
                 }
-                self.put(init.pos, offset, &[0; 16][..size])?;
-                self.relocs.push(Reloc {
+                reloc = Some(Reloc {
                     offset,
                     width,
                     target,
@@ -220,9 +210,12 @@ impl Filler<'_> {
                     generic,
                     shift: mask.unwrap_or(0),
                 });
+                0
             }
             _ => return Err((init.pos, mismatch())),
-        }
+        };
+        self.put(init.pos, offset, &bits.to_le_bytes()[..size])?;
+        self.relocs.extend(reloc);
         Ok(())
     }
 }

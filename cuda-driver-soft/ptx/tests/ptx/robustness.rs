@@ -220,6 +220,10 @@ fn logs_are_linear_in_the_number_of_errors() {
 #[test]
 fn products_of_a_short_text_are_limited() {
     let head = ".version 9.0\n.target sm_90\n";
+    let load = |text: String| match ptx::load(text.as_bytes(), &LIMITS) {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(failure.log),
+    };
     let labels: Vec<String> = (0..5000).map(|i| format!("L{i}")).collect();
     let table = format!("T: .branchtargets {};", labels.join(","));
     let jumps = |n: usize| {
@@ -228,9 +232,7 @@ fn products_of_a_short_text_are_limited() {
             "{head}.entry k() {{ .reg .b32 r; mov.u32 r, 0; {table} {jumps} {}: ret; }}",
             labels.join(": ")
         );
-        ptx::load(text.as_bytes(), &LIMITS)
-            .map(|_| ())
-            .map_err(|failure| failure.log)
+        load(text)
     };
     assert_eq!(jumps(10), Ok(()));
     assert!(jumps(5000).expect_err("refused").contains("Too many branch targets"));
@@ -240,18 +242,14 @@ fn products_of_a_short_text_are_limited() {
         let table = format!("T: .calltargets {};", names.join(","));
         let calls = "call r, T;\n".repeat(n);
         let text = format!("{head}{callees}.entry k() {{ .reg .b64 r; mov.u64 r, f0; {table} {calls} ret; }}");
-        ptx::load(text.as_bytes(), &LIMITS)
-            .map(|_| ())
-            .map_err(|failure| failure.log)
+        load(text)
     };
     assert_eq!(calls(10), Ok(()));
     assert!(calls(5000).expect_err("refused").contains("Too many call targets"));
     let functions = |n: usize| {
         let all = (0..n).map(|i| format!(".func f{i}() {{ .reg .b32 %r<999999>; ret; }}\n"));
         let text = format!("{head}{}", all.collect::<String>());
-        ptx::load(text.as_bytes(), &LIMITS)
-            .map(|_| ())
-            .map_err(|failure| failure.log)
+        load(text)
     };
     assert_eq!(functions(4), Ok(()));
     assert!(
