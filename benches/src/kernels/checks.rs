@@ -92,7 +92,7 @@ fn measure(case: &Case, seconds: f64) -> Result<(f64, [f64; OBSERVERS.len()]), B
         for (observers, best) in variants.iter().zip(&mut best) {
             loaded.launch.options.observers = observers.clone();
             let start = processor_time();
-            loaded.run(1)?;
+            loaded.run_on(loaded.launch.options.engine)?;
             *best = (processor_time() - start).min(*best);
             profile.take();
         }

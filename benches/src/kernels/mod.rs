@@ -20,8 +20,10 @@ mod native;
 
 use cases::{Argument, Case};
 use engine::memory::{AllocationKind, address_space};
-use engine::{Engine, Launch, Options, Program, Progress};
+use engine::{Engine, Execution, Launch, Options, Program, Progress};
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The engines that are measured.
@@ -148,26 +150,37 @@ impl<'c> Loaded<'c> {
         launch
     }
 
-    /// Runs the kernel with this number of host threads.
-    fn run(&self, threads: usize) -> Result<(), Box<dyn Error>> {
-        self.run_on(self.launch.options.engine, threads)
+    /// Runs the kernel on an engine with one host thread.
+    fn run_on(&self, engine: Engine) -> Result<(), Box<dyn Error>> {
+        let execution = self.launch_on(engine).start();
+        finish(&execution)
     }
 
-    /// Runs the kernel on another engine with this number of host threads.
-    fn run_on(&self, engine: Engine, threads: usize) -> Result<(), Box<dyn Error>> {
-        let execution = self.launch_on(engine).start();
+    /// Runs the kernel on an engine with a second host thread, and returns the elapsed time.
+    ///
+    /// The second thread exists and waits for the launch before the time starts, as the worker threads of the driver
+    /// do.
+    fn time_with_two_threads(&self, engine: Engine) -> Result<Duration, Box<dyn Error>> {
+        let (ready, started) = (AtomicBool::new(false), OnceLock::new());
         std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|| execution.work(u64::MAX));
-            }
-            while execution.work(u64::MAX) != Progress::Finished {
+            scope.spawn(|| {
+                ready.store(true, Ordering::Release);
+                let execution: &Arc<Execution> = loop {
+                    match started.get() {
+                        Some(execution) => break execution,
+                        None => std::hint::spin_loop(),
+                    }
+                };
+                execution.work(u64::MAX)
+            });
+            while !ready.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-        });
-        match execution.fault() {
-            None => Ok(()),
-            Some(fault) => Err(format!("{fault}").into()),
-        }
+            let start = Instant::now();
+            let execution = started.get_or_init(|| self.launch_on(engine).start());
+            finish(execution)?;
+            Ok(start.elapsed())
+        })
     }
 
     /// Compares the results of one run of the kernel with those of the reference.
@@ -178,7 +191,7 @@ impl<'c> Loaded<'c> {
     /// As [`check`](Self::check), on another engine.
     fn check_on(&self, engine: Engine) -> Result<(), Box<dyn Error>> {
         self.reset()?;
-        self.run_on(engine, 1)?;
+        self.run_on(engine)?;
         let mut buffers = self.case.buffers.clone();
         (self.case.native)(&mut buffers);
         for (number, (buffer, address)) in buffers.iter().zip(&self.addresses).enumerate() {
@@ -200,6 +213,17 @@ impl Drop for Loaded<'_> {
             // Fails only if the memory was freed before.
             let _ = address_space().free(address);
         }
+    }
+}
+
+/// Works on an execution until it ends.
+fn finish(execution: &Execution) -> Result<(), Box<dyn Error>> {
+    while execution.work(u64::MAX) != Progress::Finished {
+        std::thread::yield_now();
+    }
+    match execution.fault() {
+        None => Ok(()),
+        Some(fault) => Err(format!("{fault}").into()),
     }
 }
 
@@ -226,7 +250,7 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
         }
         for ((_, engine), best) in ENGINES.iter().zip(&mut best) {
             let start = processor_time();
-            loaded.run_on(*engine, 1)?;
+            loaded.run_on(*engine)?;
             *best = (processor_time() - start).min(*best);
         }
         let start = processor_time();
@@ -239,15 +263,14 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
 /// Returns nanoseconds per thread of elapsed time, with one host thread and with two.
 fn two_cores(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
     let loaded = Loaded::new(case)?;
-    loaded.run_on(Engine::Auto, 1)?;
+    loaded.run_on(Engine::Auto)?;
     let mut best = [Duration::MAX; 2];
     let begin = Instant::now();
     while begin.elapsed().as_secs_f64() < seconds {
-        for (threads, best) in (1..).zip(&mut best) {
-            let start = Instant::now();
-            loaded.run_on(Engine::Auto, threads)?;
-            *best = start.elapsed().min(*best);
-        }
+        let start = Instant::now();
+        loaded.run_on(Engine::Auto)?;
+        best[0] = start.elapsed().min(best[0]);
+        best[1] = loaded.time_with_two_threads(Engine::Auto)?.min(best[1]);
     }
     Ok(best.map(|time| per_thread(case, time)))
 }
