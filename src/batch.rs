@@ -48,7 +48,7 @@ impl Stream {
     /// the stream must not write to them. No copy may depend on another copy of the batch.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or a default stream, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or the legacy default stream, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpyBatchAsync_v2")]
@@ -78,7 +78,7 @@ impl Stream {
     /// array on both sides.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or a default stream, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or the legacy default stream, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
@@ -132,7 +132,7 @@ impl Stream {
     /// Both ranges must stay allocated until the copy is done, and must not be used by work that does not wait for it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not allocated.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device address that is not allocated.
     #[inline]
     #[doc(alias = "cuMemcpyAsync")]
     #[track_caller]
@@ -159,7 +159,8 @@ impl Stream {
         unsafe { checked::mem_batch_decompress_async(operations, 0, None, self.as_raw()) }
     }
 
-    /// Queues operations that map memory to tiles of [sparse arrays](crate::array::ArrayShape::sparse) or unmap it
+    /// Queues operations that map memory to tiles of [sparse arrays](crate::array::ArrayShape::sparse) and to arrays
+    /// that were created [without memory](crate::Array::unmapped), or that unmap it
     /// ([`cuMemMapArrayAsync`](checked::mem_map_array_async)).
     ///
     /// # Safety
@@ -186,7 +187,7 @@ impl Context {
     /// destination.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not allocated.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device address that is not allocated.
     #[inline]
     #[doc(alias = "cuMemcpy")]
     #[track_caller]

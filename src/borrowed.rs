@@ -1,4 +1,4 @@
-//! Borrowed objects, whose handles another owner destroys, and the accessors of all owners of handles.
+//! Borrowed objects, whose handles another owner destroys, and a macro that defines the accessors of owners.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -39,7 +39,7 @@ pub struct Borrowed<'a, T> {
 }
 
 impl<T> Borrowed<'_, T> {
-    /// Wraps an object that owns nothing but its handle, because it is never dropped.
+    /// Wraps an object, which is never dropped and so must own nothing but its handle.
     #[inline]
     pub(crate) const fn new(object: T) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<T: fmt::Debug> fmt::Debug for Borrowed<'_, T> {
 }
 
 /// Defines the accessors of an owner with the fields `raw` and `context`. `leaked` and `context` complete their
-/// documentation. The caller imports `Context`, which is above this module.
+/// documentation. The module that uses the macro imports `Context`, because `borrowed` must not depend on `context`.
 macro_rules! handle {
     ([$($owner:tt)+] $raw:ident, leaked: $leaked:literal, context: $context:literal) => {
         impl $($owner)+ {

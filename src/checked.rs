@@ -1,4 +1,6 @@
-//! Every driver call, checked: one function for each export, with no other logic between it and the driver.
+//! Every driver call, checked: one function for each export, except the twins for per-thread default streams and the
+//! functions of the 32-bit era. A function converts arguments and results; apart from the fallbacks below, no other
+//! logic is between it and the driver.
 //!
 //! Functions have the names of C without `cu` and in snake case: `cuMemAlloc` is [`mem_alloc`], and `cuCtxCreate_v4` is
 //! `ctx_create_v4`. Their signatures follow from C's by these rules:
@@ -26,7 +28,7 @@
 //! The calls use [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, for the reasons in their *Safety* sections: the
 //! driver does not check all handles and pointers. It also does not check the current context, which most calls use: a
 //! context that was destroyed on another thread, or while it was pushed twice, is still current, and the driver crashes
-//! when it uses it.
+//! in calls that use it.
 
 mod convert;
 mod fallback;

@@ -29,7 +29,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the process with this identifier. No driver call checks that it exists.
+    /// Returns the process with this identifier. Makes no driver call: the other methods return an error if the process
+    /// does not exist.
     #[inline]
     #[must_use]
     pub const fn with_id(id: i32) -> Self {
@@ -49,8 +50,8 @@ impl Process {
         unsafe { checked::checkpoint_process_get_state(self.id) }
     }
 
-    /// Returns the thread that must make the call of [`restore`](Self::restore) in a process that was restored from a file
-    /// ([`cuCheckpointProcessGetRestoreThreadId`](checked::checkpoint_process_get_restore_thread_id)).
+    /// Returns the ID of the thread that must call [`restore`](Self::restore) in a process that was restored from a
+    /// file ([`cuCheckpointProcessGetRestoreThreadId`](checked::checkpoint_process_get_restore_thread_id)).
     ///
     /// # Errors
     /// Same as [`state`](Self::state).
@@ -67,7 +68,8 @@ impl Process {
     /// without limit.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not running, and `CUDA_ERROR_NOT_READY` after the timeout.
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not running, `CUDA_ERROR_NOT_READY` after the timeout, and
+    /// the errors of [`state`](Self::state).
     #[inline]
     #[doc(alias = "cuCheckpointProcessLock")]
     #[track_caller]
@@ -84,8 +86,8 @@ impl Process {
     /// ([`cuCheckpointProcessCheckpoint`](checked::checkpoint_process_checkpoint)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not locked, and `CUDA_ERROR_NOT_SUPPORTED` if it uses features that
-    /// cannot be saved.
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not locked, `CUDA_ERROR_NOT_SUPPORTED` if it uses features
+    /// that cannot be saved, and the errors of [`state`](Self::state).
     #[inline]
     #[doc(alias = "cuCheckpointProcessCheckpoint")]
     #[track_caller]
@@ -99,7 +101,8 @@ impl Process {
     /// device of the process; without a list, the memory returns to the same devices.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not saved, and `CUDA_ERROR_INVALID_VALUE` for an incomplete list.
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not saved, `CUDA_ERROR_INVALID_VALUE` for an incomplete
+    /// list, and the errors of [`state`](Self::state).
     #[inline]
     #[doc(alias = "cuCheckpointProcessRestore")]
     #[track_caller]
@@ -123,7 +126,7 @@ impl Process {
     /// Lets CUDA calls of a locked process run again ([`cuCheckpointProcessUnlock`](checked::checkpoint_process_unlock)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not locked.
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not locked, and the errors of [`state`](Self::state).
     #[inline]
     #[doc(alias = "cuCheckpointProcessUnlock")]
     #[track_caller]

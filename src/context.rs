@@ -398,11 +398,12 @@ impl Context {
         unsafe { checked::ctx_get_limit(limit) }
     }
 
-    /// Sets a limit of the context; the driver may round the value ([`cuCtxSetLimit`](checked::ctx_set_limit)).
+    /// Sets a limit of the context; most are in bytes. The driver may round the value, or replace it by the nearest one
+    /// that it supports ([`cuCtxSetLimit`](checked::ctx_set_limit)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, and `CUDA_ERROR_INVALID_VALUE` for
-    /// a value out of range.
+    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, `CUDA_ERROR_NOT_PERMITTED` for
+    /// a limit that can only be read, and `CUDA_ERROR_INVALID_VALUE` for an unknown limit or a value out of range.
     #[inline]
     #[doc(alias = "cuCtxSetLimit")]
     #[track_caller]

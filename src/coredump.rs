@@ -209,8 +209,8 @@ impl Settings<'_> {
         self.get_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_USER_TRIGGER)
     }
 
-    /// Enables or disables core dumps on a write to the [pipe](Self::pipe) of the process. Only
-    /// [`global`](Self::global) settings have it.
+    /// Enables or disables core dumps on a write to the [pipe](Self::pipe) of the process. Only the
+    /// [`global`](Self::global) settings allow this.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -221,7 +221,8 @@ impl Settings<'_> {
         self.set_bool(CUcoredumpSettings::CU_COREDUMP_ENABLE_USER_TRIGGER, enabled)
     }
 
-    /// Returns the name of the file: `%h` stands for the host's name, `%p` for the process, `%t` for the time.
+    /// Returns the name of core-dump files, in which `%h` stands for the host's name, `%p` for the process ID, and `%t`
+    /// for the time.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -232,7 +233,7 @@ impl Settings<'_> {
         self.get_text(CUcoredumpSettings::CU_COREDUMP_FILE)
     }
 
-    /// Sets the name of the file, of at most 1023 bytes.
+    /// Sets the name of core-dump files, of at most 1023 bytes, in the form that [`file`](Self::file) describes.
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
@@ -292,10 +293,10 @@ impl Settings<'_> {
     }
 }
 
-/// A closure that gets the process and the device of a core dump.
+/// A closure that gets the process ID and the device of a core dump.
 type Receiver = dyn Fn(i32, Device) + Send + Sync;
 
-// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the closures out of this crate.
+// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the closures out of this crate.
 static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// Passes a core dump to the closure that is registered as `number`. The driver calls this function.
@@ -304,8 +305,8 @@ unsafe extern "system" fn receive(number: *mut c_void, process: c_int, device: s
     RECEIVERS.with(number.addr(), |receiver| receiver(process, Device::from_raw(device)));
 }
 
-/// A closure that is called before or after the driver writes a core dump, until it is dropped. It needs a driver from
-/// CUDA 13.2 on.
+/// The registration of a closure that is called before or after the driver writes a core dump. Dropping it unregisters
+/// the closure. It needs a driver from CUDA 13.2 on.
 pub struct CoredumpCallback {
     raw: sys::CUcoredumpCallbackHandle,
     number: usize,
@@ -318,9 +319,9 @@ unsafe impl Send for CoredumpCallback {}
 unsafe impl Sync for CoredumpCallback {}
 
 impl CoredumpCallback {
-    /// Registers a closure that is called before a core dump is written, with the process and the device
-    /// ([`cuCoredumpRegisterStartCallback`](checked::coredump_register_start_callback)). It must not call the driver, and a
-    /// panic in it is ignored.
+    /// Registers a closure that is called before a core dump is written, with the process ID and the device
+    /// ([`cuCoredumpRegisterStartCallback`](checked::coredump_register_start_callback)). The closure must not call the
+    /// driver, and a panic in it is ignored.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
@@ -335,9 +336,9 @@ impl CoredumpCallback {
         Self::registered(raw, number, true)
     }
 
-    /// Registers a closure that is called after a core dump was written, with the process and the device
-    /// ([`cuCoredumpRegisterCompleteCallback`](checked::coredump_register_complete_callback)). It must not call the driver, and
-    /// a panic in it is ignored.
+    /// Registers a closure that is called after a core dump was written, with the process ID and the device
+    /// ([`cuCoredumpRegisterCompleteCallback`](checked::coredump_register_complete_callback)). The closure must not
+    /// call the driver, and a panic in it is ignored.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.

@@ -32,7 +32,7 @@ use crate::{Result, checked, error_log, sys};
 /// A closure that gets messages.
 type Receiver = dyn Fn(CUlogLevel, &str) + Send + Sync;
 
-// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the closures out of this crate.
+// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the closures out of this crate.
 static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// The number for messages that belong to errors.
@@ -45,9 +45,10 @@ static ATTACHED: Mutex<bool> = Mutex::new(false);
 /// ([`cuLogsRegisterCallback`](checked::logs_register_callback)). Later calls have no effect.
 ///
 /// The driver calls this crate only for messages, so successful calls cost nothing. A failed call costs a copy of its
-/// messages, which [`Error::log`](crate::Error::log) returns and which are printed with the error. They are all
+/// messages, which [`Error::log`](crate::Error::log) returns and which are printed with the error. They are the
 /// messages that the driver logged on the calling thread since the previous error, including those of raw calls that
-/// failed in between. A message that only repeats code and function is left out.
+/// failed in between. A message that only repeats code and function is left out, and earlier messages are dropped if
+/// all of them have more than 4096 bytes.
 ///
 /// # Errors
 /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
@@ -91,7 +92,8 @@ unsafe extern "system" fn receive(number: *mut c_void, level: CUlogLevel, messag
     RECEIVERS.with(number.addr(), |receiver| receiver(level, text));
 }
 
-/// A closure that gets all messages that the driver logs in this process, until it is dropped.
+/// The registration of a closure that gets all messages that the driver logs in this process. Dropping it unregisters
+/// the closure.
 ///
 /// ```
 /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
@@ -214,7 +216,7 @@ impl LogPosition {
     }
 
     /// Returns the messages from this position on, one a line, and moves the position to the end
-    /// ([`cuLogsDumpToMemory`](checked::logs_dump_to_memory)). The driver keeps about 25,600 bytes; if older messages
+    /// ([`cuLogsDumpToMemory`](checked::logs_dump_to_memory)). The driver keeps at most 25,600 bytes; if older messages
     /// were lost, a line in the text says so.
     ///
     /// # Errors
@@ -234,7 +236,8 @@ impl LogPosition {
     /// ([`cuLogsDumpToFile`](checked::logs_dump_to_file)).
     ///
     /// # Errors
-    /// Returns an error if the driver cannot write the file.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver cannot write the file, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.
     #[inline]
     #[doc(alias = "cuLogsDumpToFile")]
     #[track_caller]

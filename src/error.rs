@@ -186,7 +186,7 @@ impl Error {
     /// [`JitError`](crate::JitError), and the driver's, if its [log](crate::driver_log) is attached.
     ///
     /// The messages are kept as long as the process runs, equal messages only once, up to 1 MiB in total. For later
-    /// messages, this method returns a sentence that says so.
+    /// messages, this method returns a sentence that says that they were not kept.
     #[inline]
     #[must_use]
     pub fn log(&self) -> Option<&'static str> {
@@ -373,7 +373,7 @@ pub(crate) struct Dropping {
 /// The process that uses the driver; 0 before [`note_process`] is called.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Remembers the calling process as the one that uses the driver.
+/// Remembers the calling process as the one that uses the driver, unless a process is already remembered.
 #[inline]
 pub(crate) fn note_process() {
     if PROCESS.load(Ordering::Relaxed) == 0 {
@@ -449,7 +449,7 @@ impl fmt::Debug for Error {
 
 impl core::error::Error for Error {}
 
-/// Two errors are equal if code, function and library are equal; the location may differ.
+/// Two errors are equal if code, function and library are equal; location, reason and messages may differ.
 impl PartialEq for Error {
     #[inline]
     fn eq(&self, other: &Self) -> bool {

@@ -18,7 +18,7 @@ pub(crate) struct ErrorLog<'a> {
 
 /// The kept messages. They are kept as long as the process runs, because an error is `Copy`.
 ///
-/// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the messages out of this crate.
+/// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the messages out of this crate.
 static KEPT: Mutex<ManuallyDrop<Kept>> = Mutex::new(ManuallyDrop::new(Kept::new()));
 
 struct Kept {
@@ -66,7 +66,7 @@ impl Kept {
     fn by_number(&self, number: u16) -> ErrorLog<'static> {
         self.logs.get(usize::from(number)).copied().unwrap_or(ErrorLog {
             path: "",
-            log: "the messages were not kept, because earlier messages take 1 MiB: print the error before `?` converts it",
+            log: "the messages were not kept, because kept messages take at most 1 MiB: print a `JitError` before `?` converts it",
         })
     }
 }
@@ -103,12 +103,12 @@ impl ErrorLog<'_> {
 }
 
 thread_local! {
-    /// The messages that the driver logged on this thread since its last error.
+    /// The messages that the driver logged on this thread since the last error of this crate on it.
     static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The largest size of the noted messages of one thread, in bytes. Only a thread whose raw calls fail, and that never
-/// gets an error of this crate, reaches it.
+/// The largest size of the noted messages of one thread, in bytes. A thread whose raw calls fail reaches it if no error
+/// of this crate takes the messages.
 const MAX_NOTED: usize = 4096;
 
 /// Records a message that the driver logged on this thread. If it does not fit, drops all earlier messages; if it does

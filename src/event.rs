@@ -1,4 +1,4 @@
-//! Events: points in streams.
+//! Events: points in streams that the host and other streams can wait for.
 
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ impl Event {
     /// faster.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and the errors of [`new`](Self::new).
     #[inline]
     #[doc(alias = "cuEventCreate")]
     #[track_caller]

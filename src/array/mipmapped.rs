@@ -1,4 +1,4 @@
-//! Mipmapped arrays.
+//! Mipmapped arrays: arrays of several sizes, from which a texture chooses by its level of detail.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -12,7 +12,7 @@ use crate::error::dropping;
 use crate::sys::{self, Function};
 use crate::{Context, Device, Result, checked};
 
-/// A mipmapped array: levels that are [arrays](Array), each half as large as the one before.
+/// A mipmapped array: levels that are [arrays](Array), each half as large in every dimension as the one before.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device};
@@ -95,8 +95,8 @@ impl<T> MipmappedArray<T> {
     /// the last level has one texel.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support, and
-    /// `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support and for the flag
+    /// `CUDA_ARRAY3D_DEFERRED_MAPPING`, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
@@ -111,9 +111,8 @@ impl<T> MipmappedArray<T> {
     /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
-    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
-    /// for block-compressed, planar and packed formats.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the
+    /// errors of [`new`](Self::new). The size of `T` is not checked for block-compressed, planar and packed formats.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
@@ -129,15 +128,14 @@ impl<T> MipmappedArray<T> {
         unsafe { Self::create(context, shape, levels, format, channels) }
     }
 
-    /// Creates a mipmapped array without memory, to which
-    /// [`checked::mem_map_array_async`] maps memory later: adds the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of
-    /// CUDA 11.6.
+    /// Creates a mipmapped array without memory ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)): adds the
+    /// flag `CUDA_ARRAY3D_DEFERRED_MAPPING`. [`Stream::map_arrays`](crate::Stream::map_arrays) maps memory to it later.
     ///
     /// # Safety
     /// Same as [`Array::unmapped`], for all levels.
     ///
     /// # Errors
-    /// Same as [`with_format`](Self::with_format).
+    /// Same as [`with_format`](Self::with_format), but the flag is not an error.
     #[inline]
     #[doc(alias = "cuMipmappedArrayCreate")]
     #[track_caller]
@@ -187,8 +185,7 @@ impl<T> MipmappedArray<T> {
     }
 
     /// Returns the memory that an array with deferred mapping needs on a device
-    /// ([`cuMipmappedArrayGetMemoryRequirements`](checked::mipmapped_array_get_memory_requirements)). Needs a driver of CUDA
-    /// 11.6.
+    /// ([`cuMipmappedArrayGetMemoryRequirements`](checked::mipmapped_array_get_memory_requirements)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that was not created [without memory](Self::unmapped).

@@ -12,7 +12,7 @@ use crate::sys::{self, Function};
 use crate::{Context, Device, Result, checked};
 
 /// An array: texels in a layout that the device chooses. Kernels read them through a [`Texture`](crate::Texture), and
-/// write them through a [`Surface`](crate::Surface).
+/// read and write them through a [`Surface`](crate::Surface).
 ///
 /// ```
 /// # use cuda_driver::{Context, Device};
@@ -132,8 +132,8 @@ impl<T> Array<T> {
     /// Creates an array with undefined contents, in the format of `T` ([`cuArray3DCreate`](checked::array_3d_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support, and
-    /// `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support and for the flag
+    /// `CUDA_ARRAY3D_DEFERRED_MAPPING`, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuArrayCreate")]
     #[doc(alias = "cuArray3DCreate")]
@@ -149,9 +149,8 @@ impl<T> Array<T> {
     /// `CU_AD_FORMAT_HALF` with texels of `half::f16`.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, or if the shape has
-    /// the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, and the errors of [`new`](Self::new). The size of `T` is not checked
-    /// for block-compressed, planar and packed formats.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the
+    /// errors of [`new`](Self::new). The size of `T` is not checked for block-compressed, planar and packed formats.
     #[inline]
     #[doc(alias = "cuArray3DCreate")]
     #[track_caller]
@@ -166,15 +165,15 @@ impl<T> Array<T> {
         unsafe { Self::create(context, shape, format, channels) }
     }
 
-    /// Creates an array without memory, to which [`checked::mem_map_array_async`] maps memory later: adds the flag
-    /// `CUDA_ARRAY3D_DEFERRED_MAPPING`. Needs a driver of CUDA 11.6.
+    /// Creates an array without memory ([`cuArray3DCreate`](checked::array_3d_create)): adds the flag
+    /// `CUDA_ARRAY3D_DEFERRED_MAPPING`. [`Stream::map_arrays`](crate::Stream::map_arrays) maps memory to it later.
     ///
     /// # Safety
     /// As long as any part has no memory, the array must not be used in copies, and kernels must not access it through textures
     /// and surfaces: driver 580 accepts a copy, and faults when it runs.
     ///
     /// # Errors
-    /// Same as [`with_format`](Self::with_format).
+    /// Same as [`with_format`](Self::with_format), but the flag is not an error.
     #[inline]
     #[doc(alias = "cuArray3DCreate")]
     #[track_caller]
@@ -243,7 +242,7 @@ impl<T> Array<T> {
     }
 
     /// Returns a plane of an array in a format with planes ([`cuArrayGetPlane`](checked::array_get_plane)), with texels of
-    /// type `U`. The plane is a reference to this array.
+    /// type `U`, whose size is not checked. The plane is a reference to this array.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such plane, or if the array has only one plane.
@@ -258,7 +257,7 @@ impl<T> Array<T> {
     }
 
     /// Returns the memory that an array with deferred mapping needs on a device
-    /// ([`cuArrayGetMemoryRequirements`](checked::array_get_memory_requirements)). Needs a driver of CUDA 11.6.
+    /// ([`cuArrayGetMemoryRequirements`](checked::array_get_memory_requirements)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that was not created [without memory](Self::unmapped).

@@ -109,8 +109,9 @@ impl ArrayShape {
         self.with_flags(sys::CUDA_ARRAY3D_TEXTURE_GATHER)
     }
 
-    /// Allocates no memory: parts of the array are mapped later (`CUDA_ARRAY3D_SPARSE`). Copies to parts that are not
-    /// mapped are dropped.
+    /// Makes the array sparse (`CUDA_ARRAY3D_SPARSE`): it has no memory until
+    /// [`Stream::map_arrays`](crate::Stream::map_arrays) maps memory to its tiles. Writes to unmapped tiles have no
+    /// effect, and reads give zeros.
     #[inline]
     #[must_use]
     pub const fn sparse(self) -> Self {
@@ -156,7 +157,7 @@ impl From<&sys::CUDA_ARRAY3D_DESCRIPTOR> for ArrayShape {
     }
 }
 
-/// Returns an error of `function` for an array without memory.
+/// Returns an error of `function` for the flag of an array without memory.
 #[inline]
 #[track_caller]
 pub(super) fn check_mapped(shape: ArrayShape, function: sys::Function) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Types of texels.
+//! The types that can be texels of arrays, with their formats.
 #![forbid(unsafe_code)]
 
 use crate::error::Error;
@@ -9,8 +9,8 @@ use crate::{Download, Result, Upload};
 
 /// A type whose values are the texels of an array: it has a format and a number of channels.
 ///
-/// Implemented for numbers of up to 32 bits, arrays of 2 or 4 of them, and the types of [`vector`](crate::vector) with 2 or 4
-/// components. For a type of another crate, such as `half::f16`, pass the format to
+/// Implemented for integers of up to 32 bits and `f32`, arrays of 2 or 4 of them, and the types of
+/// [`vector`](crate::vector) with 2 or 4 of them. For a type of another crate, such as `half::f16`, pass the format to
 /// [`Array::with_format`](crate::Array::with_format). For a type of your own:
 ///
 /// ```
@@ -39,7 +39,7 @@ use crate::{Download, Result, Upload};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no array format",
     label = "does not implement `Texel`",
-    note = "texels are `u8`, `i8`, `u16`, `i16`, `u32`, `i32` or `f32`, or arrays of 2 or 4 of them",
+    note = "texels are `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32`, and arrays or `vector` types with 2 or 4 of them",
     note = "for a type of another crate, such as `half::f16`, pass the format to `with_format`",
     note = "for a type of your own write `impl Texel for TheType`"
 )]
@@ -89,7 +89,7 @@ texels_of_channels! {
     4 Vector4<T>;
 }
 
-/// Returns the size of a texel in bytes; `None` for block-compressed, planar and packed formats.
+/// Returns the size of a texel in bytes; `None` for block-compressed, planar, packed and unknown formats.
 #[inline]
 fn bytes(format: Format, channels: u32) -> Option<usize> {
     let channel = match format {

@@ -4,12 +4,14 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Error, Result};
 
-/// Starts the collection of data by an attached profiler. An error names `cuCtxGetCurrent`.
+/// Starts the collection of data by an attached profiler. An error names `cuCtxGetCurrent`, because
+/// this function is not in the registry.
 ///
 /// C: [`cuProfilerStart`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
 ///
 /// # Errors
-/// `CUDA_ERROR_INVALID_CONTEXT` if no context is current.
+/// `CUDA_ERROR_INVALID_CONTEXT` if no context is current, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` if no driver could be
+/// loaded, and `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND` if the driver does not export the function.
 ///
 /// # Safety
 /// The current context must be live.
@@ -21,7 +23,8 @@ pub unsafe fn profiler_start() -> Result<()> {
     switched(unsafe { sys::cuProfilerStart() })
 }
 
-/// Stops the collection of data by an attached profiler. An error names `cuCtxGetCurrent`.
+/// Stops the collection of data by an attached profiler. An error names `cuCtxGetCurrent`, because
+/// this function is not in the registry.
 ///
 /// C: [`cuProfilerStop`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
 ///

@@ -12,13 +12,13 @@ use crate::{Device, Result, checked};
 /// Options of a context, for [`Context::create_with`]. The default options create the same context as
 /// [`Context::create`].
 ///
-/// Later versions may add fields: a literal ends in `..Default::default()`.
+/// Later versions may add fields: end a literal with `..Default::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContextOptions {
-    /// The flags, for instance how threads wait.
+    /// The flags, for instance `CU_CTX_SCHED_BLOCKING_SYNC`.
     pub flags: CUctx_flags,
     /// The number of multiprocessors that the context may use, for a device under the Multi-Process Service. The driver
-    /// may round it up: see [`Context::sm_affinity`]. Needs CUDA 11.4.
+    /// may round it up: see [`Context::sm_affinity`].
     pub sm_count: Option<u32>,
 }
 
@@ -85,7 +85,7 @@ impl Context {
     /// ([`cuCtxCreate_v4`](checked::ctx_create_v4)).
     ///
     /// # Safety
-    /// `shared` must be a valid object of this kind, such as a live `ID3D12CommandQueue`, as long as the context
+    /// `shared` must be a valid object of type `kind`, such as a live `ID3D12CommandQueue`, as long as the context
     /// exists.
     ///
     /// # Errors

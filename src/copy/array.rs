@@ -22,7 +22,7 @@ impl<T> Array<T> {
         Copy3d::new(values, self, size).run()
     }
 
-    /// Copies all texels to a slice of that length, row by row ([`Copy3d`]).
+    /// Copies all texels to a slice with one value for each, row by row ([`Copy3d`]).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice has another length, and the errors of [`Copy3d::run`].
@@ -58,7 +58,7 @@ impl<T> Array<T> {
         Ok(values)
     }
 
-    /// Returns the size if the array has `count` texels.
+    /// Returns the size of the array, or `CUDA_ERROR_INVALID_VALUE` if it does not have `count` texels.
     #[inline]
     #[track_caller]
     fn whole(&self, count: usize) -> Result<[usize; 3]> {
@@ -71,7 +71,7 @@ impl<T> Array<T> {
     }
 }
 
-/// Returns the number of texels of an array.
+/// Returns the number of texels of an array; `None` if it does not fit into a `usize`.
 #[inline]
 fn texels([width, height, depth]: [usize; 3]) -> Option<usize> {
     width.checked_mul(height)?.checked_mul(depth)

@@ -34,10 +34,10 @@ use crate::{Context, Result, Stream, checked};
 /// ```
 ///
 /// Extents and offsets are in values, rows and slices; the layers and faces of an array are slices. Memory is a sequence of
-/// rows. Without a pitch, rows have no gaps: each is as long as the x-offset plus the width. Bounds are checked before
-/// the driver is called.
+/// rows. Without a pitch, rows have no gaps: each is as long as the x-offset plus the width. Without a number of rows,
+/// each slice has as many as the y-offset plus the height. Bounds are checked before the driver copies.
 ///
-/// A copy between two contexts is made with `cuMemcpy3DPeer`, if both are known.
+/// A copy between two contexts is made with `cuMemcpy3DPeer` if the contexts of both sides are known.
 #[must_use = "nothing is copied before `run`"]
 pub struct Copy3d<'a, T> {
     source: Side<'a>,
@@ -109,9 +109,9 @@ impl<'a, T> Copy3d<'a, T> {
     /// at [`DeviceBuffer`](crate::DeviceBuffer).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target or if a pitch is shorter than a row, and
-    /// `CUDA_ERROR_INVALID_CONTEXT` if neither side has a known context and none is current. May return an error from the work
-    /// that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, if a pitch is shorter than a row,
+    /// or if a slice has fewer rows than the y-offset plus the height, and `CUDA_ERROR_INVALID_CONTEXT` if neither side
+    /// has a known context and none is current. May return an error from the work that was waited for.
     #[inline]
     #[doc(alias = "cuMemcpy2D")]
     #[doc(alias = "cuMemcpy2DUnaligned")]
@@ -176,7 +176,8 @@ impl<'a, T> Copy3d<'a, T> {
     /// for the copy.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, or if a pitch is shorter than a row.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, if a pitch is shorter than a row,
+    /// or if a slice has fewer rows than the y-offset plus the height.
     #[inline]
     #[doc(alias = "cuMemcpy2DAsync")]
     #[doc(alias = "cuMemcpy3DAsync")]
@@ -276,7 +277,7 @@ impl<'a> Plan<'a> {
         self.extent[2] == 1 && self.source.offset[2] == 0 && self.target.offset[2] == 0
     }
 
-    /// Returns the bytes of the source of one row.
+    /// Returns the bytes of the source, for a copy of one row.
     ///
     /// # Safety
     /// The source must be in host memory, and must stay borrowed as long as the returned slice is used.
@@ -286,7 +287,7 @@ impl<'a> Plan<'a> {
         unsafe { slice::from_raw_parts(self.source.host.cast(), self.extent[0]) }
     }
 
-    /// Returns the bytes of the target of one row.
+    /// Returns the bytes of the target, for a copy of one row.
     ///
     /// # Safety
     /// The target must be in host memory, and must stay borrowed as long as the returned slice is used.

@@ -27,7 +27,8 @@ pub(super) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Finds the box of `extent` values of `value` bytes, which is not empty.
+    /// Finds the box of `extent` values of `value` bytes, which is not empty. Returns `CUDA_ERROR_INVALID_VALUE` if it
+    /// is not inside the memory.
     #[inline]
     #[track_caller]
     pub(super) fn new(side: &Side<'a>, extent: [usize; 3], value: usize) -> Result<Self> {
@@ -91,7 +92,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Returns the ends of a box.
+/// Returns the ends of a box; `None` if one does not fit into a `usize`.
 #[inline]
 fn add(offset: [usize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
     let [x, y, z] = offset;

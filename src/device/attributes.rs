@@ -95,7 +95,7 @@ attributes! {
     "the size of constant memory in bytes" total_constant_memory: u32 = CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY;
     "the number of lanes of a warp" warp_size: u32 = CU_DEVICE_ATTRIBUTE_WARP_SIZE;
     "the largest pitch of a copy in bytes" max_pitch: u32 = CU_DEVICE_ATTRIBUTE_MAX_PITCH;
-    "the number of registers that a block can have" max_registers_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK;
+    "the number of 32-bit registers that a block can have" max_registers_per_block: u32 = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK;
     "the clock rate in kHz" clock_rate: u32 = CU_DEVICE_ATTRIBUTE_CLOCK_RATE;
     "the alignment of texture memory in bytes" texture_alignment: u32 = CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT;
     "true if copies and kernels can run at once" gpu_overlap: bool = CU_DEVICE_ATTRIBUTE_GPU_OVERLAP;
@@ -163,7 +163,7 @@ attributes! {
     "true if the L1 cache holds global memory" global_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED;
     "true if the L1 cache holds local memory" local_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED;
     "the shared memory of a multiprocessor in bytes" max_shared_memory_per_multiprocessor: u32 = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR;
-    "the number of registers of a multiprocessor" max_registers_per_multiprocessor: u32 = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR;
+    "the number of 32-bit registers of a multiprocessor" max_registers_per_multiprocessor: u32 = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR;
     "true if managed memory can be allocated" managed_memory: bool = CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY;
     "true if the device is on a board with several GPUs" multi_gpu_board: bool = CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD;
     "a number that the devices of one board share" multi_gpu_board_group_id: u32 = CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID;

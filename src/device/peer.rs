@@ -1,4 +1,4 @@
-//! Access of devices to each other's memory, and native atomic operations.
+//! Queries about the access of devices to each other's memory, and about native atomic operations.
 
 use super::Device;
 use crate::sys::{CUatomicOperation, CUdevice_P2PAttribute};

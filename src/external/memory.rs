@@ -98,7 +98,7 @@ impl ExternalMemory {
     }
 
     /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver owns
-    /// the descriptor afterwards; if the import fails, the driver or this call closes it.
+    /// the descriptor afterwards; if the import fails, the driver or this function closes it.
     ///
     /// # Safety
     /// The descriptor must refer to memory of this size.
