@@ -73,6 +73,7 @@ impl Module {
         let count = self.function_count()?;
         // SAFETY: the module is live.
         let found = unsafe { checked::module_enumerate_functions(count, self.as_raw()) }?;
+        // If there are fewer kernels than were counted, the remaining handles are null.
         let found = found.into_iter().filter(|function| !function.is_null());
         Ok(found.map(|raw| Function::new(raw, Some(self.clone()))).collect())
     }
@@ -126,7 +127,8 @@ impl Function {
     /// accesses must stay allocated until the kernel is done, and must not be accessed by work that does not wait for it.
     ///
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
-    /// [compared](Self::check_args) with the kernel's parameters before the call.
+    /// [compared](Self::check_args) with the kernel's parameters before the call, unless the arguments are bare
+    /// pointers. For a packed buffer with another number of values, only the total length is compared.
     ///
     /// If the stream is being [captured](Stream::capture), the memory must be valid whenever the graph runs, and the
     /// module must stay loaded as long as the graph and everything made from it: pass it to
@@ -243,7 +245,7 @@ impl Function {
         }
     }
 
-    /// Compares the arguments of a launch by `function` with the kernel's parameters.
+    /// Compares the arguments of a launch with the kernel's parameters. Errors name the driver's function `function`.
     #[inline]
     #[track_caller]
     pub(crate) fn check_launch(&self, function: sys::Function, arguments: &impl KernelArgs) -> Result<()> {
@@ -255,7 +257,8 @@ impl Function {
     /// driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
-    /// Returns an [`ArgumentError`] for too few or too many arguments, and for the first argument that does not fit.
+    /// Returns an [`ArgumentError`] for too few or too many arguments, for the first argument that does not fit, and if
+    /// the driver's query of the parameters fails.
     #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]

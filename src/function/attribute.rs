@@ -42,13 +42,15 @@ impl Function {
     /// ```
     ///
     /// # Safety
-    /// Same as [`launch`](Self::launch). With [`LaunchAttribute::programmatic_serialization`], the previous work of the
-    /// stream may still be running.
+    /// Same as [`launch`](Self::launch). With [`LaunchAttribute::programmatic_serialization`], the previous kernel of
+    /// the stream may still be running.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an attribute or the device does not support it,
     /// `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large or does not divide the grid,
-    /// `CUDA_ERROR_INVALID_HANDLE` for an event of another context, and the errors of [`launch`](Self::launch).
+    /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks of a [cooperative](LaunchAttribute::cooperative)
+    /// launch than can run at once, `CUDA_ERROR_INVALID_HANDLE` for an event of another context, and the errors of
+    /// [`launch`](Self::launch).
     #[inline]
     #[doc(alias = "cuLaunchKernelEx")]
     #[track_caller]
@@ -120,7 +122,8 @@ impl Function {
         unsafe { checked::func_set_attribute(self.raw, attribute, value) }
     }
 
-    /// Sets an attribute to a number, which the driver rejects if it is too large.
+    /// Sets an attribute to a number. A number above `i32::MAX` is set as `i32::MAX`, which is too large for every
+    /// attribute.
     #[inline]
     #[track_caller]
     fn set_number(&self, attribute: CUfunction_attribute, value: u32) -> Result<()> {
@@ -135,7 +138,7 @@ impl Function {
     }
 }
 
-/// Writes the getters of attributes that are numbers.
+/// Defines getters of attributes whose values are numbers and never negative.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident = $attribute:ident;)*) => {
         impl Function {
@@ -187,7 +190,7 @@ impl Function {
     /// [`Attributes::max_shared_memory_per_block_optin`](crate::device::Attributes::max_shared_memory_per_block_optin).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than the device has.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if static and dynamic shared memory together would be more than that.
     #[inline]
     #[doc(alias = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES")]
     #[track_caller]
@@ -198,7 +201,9 @@ impl Function {
         )
     }
 
-    /// Returns the preferred part of the L1 cache's memory that is shared memory, in percent; `None` for the driver's choice.
+    /// Returns the preferred size of a multiprocessor's shared memory, in percent of
+    /// [`Attributes::max_shared_memory_per_multiprocessor`](crate::device::Attributes::max_shared_memory_per_multiprocessor);
+    /// `None` for the driver's choice. The L1 cache has the rest of the memory that both share.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -210,7 +215,9 @@ impl Function {
         Ok(u32::try_from(percent).ok())
     }
 
-    /// Sets the preferred part of the L1 cache's memory that is shared memory, in percent; `None` for the driver's choice.
+    /// Sets the preferred size of a multiprocessor's shared memory, in percent of
+    /// [`Attributes::max_shared_memory_per_multiprocessor`](crate::device::Attributes::max_shared_memory_per_multiprocessor);
+    /// `None` for the driver's choice. The L1 cache has the rest of the memory that both share.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 100.

@@ -58,7 +58,7 @@ impl Drop for Restore {
     }
 }
 
-/// Calls the closure of this thread's query.
+/// Calls the closure of this thread's query. Returns 0 without a query, and after the closure panicked.
 #[inline]
 unsafe extern "system" fn shared_bytes(threads: c_int) -> usize {
     // The query is taken out of the cell, so that the closure is not called while it runs.
@@ -129,7 +129,8 @@ impl Function {
     /// ([`cuOccupancyAvailableDynamicSMemPerBlock`](checked::occupancy_available_dynamic_smem_per_block)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if that many blocks do not run at once.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for 0 blocks, for blocks without threads, and if that many blocks do not fit
+    /// on a multiprocessor.
     #[inline]
     #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
     #[track_caller]
@@ -235,8 +236,8 @@ impl Function {
         Ok(clusters.unsigned_abs())
     }
 
-    /// Returns the number of blocks in the largest cluster that such a launch can have
-    /// ([`cuOccupancyMaxPotentialClusterSize`](checked::occupancy_max_potential_cluster_size)). A
+    /// Returns the number of blocks in the largest cluster that a launch with this configuration and these attributes
+    /// can have ([`cuOccupancyMaxPotentialClusterSize`](checked::occupancy_max_potential_cluster_size)). A
     /// [`LaunchAttribute::cluster`] is ignored.
     ///
     /// # Errors

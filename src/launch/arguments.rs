@@ -27,15 +27,17 @@ use crate::{DevicePtr, DeviceSlice, DeviceSliceMut, sys};
 /// unsafe impl KernelArg for Ray {}
 /// ```
 ///
-/// A [`CUtensorMap`](sys::CUtensorMap) has an alignment of 128 here and in CUDA 13's compilers, but of 64 in CUDA 12's. In a
-/// tuple that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
-/// [`push_bytes`](crate::ParamBuffer::push_bytes).
+/// A [`CUtensorMap`](sys::CUtensorMap) has an alignment of 128 here and in CUDA 13's compilers, but of 64 in CUDA 12's.
+/// In a tuple that makes no difference. In a [`ParamBuffer`](crate::ParamBuffer) it can change the offset:
+/// [`Function::check_args`](crate::Function::check_args) finds a difference, and
+/// [`push_bytes`](crate::ParamBuffer::push_bytes) takes an alignment.
 ///
 /// A [`DeviceSlice`] or [`DeviceSliceMut`] is passed as its address. For a texture or surface, pass its `handle()`.
 ///
 /// # Safety
-/// Size, alignment and layout of the type must be the same in device code. If [`LAYOUT`](Self::LAYOUT) is not the default,
-/// that holds for the first `LAYOUT.size()` bytes of the type, and the type must not be less aligned.
+/// Size, alignment and layout of the type must be the same in device code. If [`LAYOUT`](Self::LAYOUT) is not the
+/// default, only the first `LAYOUT.size()` bytes of the type are passed and must match, and the alignment of the type
+/// must be at least `LAYOUT.align()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel by value",
     note = "for device memory pass its address, `buffer.ptr()`, or a view, such as `buffer.as_slice()`",
@@ -74,8 +76,8 @@ unsafe impl<T> KernelArg for DeviceSliceMut<'_, T> {
     const LAYOUT: Layout = Layout::new::<DevicePtr>();
 }
 
-/// The arguments of a launch: a tuple of [`KernelArg`] values with up to 32 of them, `()`, a `&ParamBuffer`, or
-/// `&[*mut c_void]` with a pointer to each value.
+/// The arguments of a launch: a tuple of up to 32 [`KernelArg`] values, `()`, a `&ParamBuffer`, or `&[*mut c_void]`
+/// with a pointer to each value.
 ///
 /// # Safety
 /// The pointers returned by [`pointers`](Self::pointers) must be valid as `kernelParams` and `extra` of `cuLaunchKernel` as
@@ -191,8 +193,9 @@ unsafe impl<T: Tuple> KernelArgs for T {
     }
 }
 
-/// Implements [`Tuple`] for the given fields and for each shorter list. The number after each field is the length of the
-/// tuple that ends with it. The generated code contains no calls, because it has 500 fields and calls compile slowly.
+/// Implements [`Tuple`] for the given fields and for each shorter list. The number after each field is the length of
+/// the tuple that ends with it. The generated code contains no calls: it reads 528 fields in total, and that many calls
+/// would compile slowly.
 macro_rules! tuples {
     ([$($done:tt)*]) => {};
     ([$($ty:ident $field:tt)*] $next:ident $at:tt $count:tt $($rest:tt)*) => {

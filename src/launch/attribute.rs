@@ -220,7 +220,9 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Sets the preferred part of the L1 cache's memory that is shared memory, in percent. Needs CUDA 12.5.
+    /// Sets the preferred size of a multiprocessor's shared memory, in percent of
+    /// [`Attributes::max_shared_memory_per_multiprocessor`](crate::device::Attributes::max_shared_memory_per_multiprocessor).
+    /// The L1 cache has the rest of the memory that both share. Needs CUDA 12.5.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT")]

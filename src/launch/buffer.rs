@@ -73,7 +73,7 @@ impl ParamBuffer {
         let offset = len.next_multiple_of(align);
         let end = offset + size;
         if end > self.bytes.capacity() {
-            // More than needed, so that a buffer that is reused grows once.
+            // Reserves at least 128 bytes, so that most buffers grow only once.
             self.bytes.reserve((end - len).max(128));
         }
         // SAFETY: the capacity is at least `end`, which is at least `offset`.
