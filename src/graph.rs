@@ -55,9 +55,10 @@
 //!   the graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between
 //!   launches.
 //!
-//! Most other calls are safe, because graphs keep alive the modules of their kernels, their events, and their host
-//! functions, which the driver does not check. An executable graph keeps them, too, so the graph may be dropped before
-//! it. A captured graph does not keep the modules of its kernels: see [`Graph::keep`](crate::Graph::keep).
+//! Most other calls are safe: a graph keeps the modules of its kernels, its events and its host functions alive,
+//! because the driver does not check that they still exist. An executable graph keeps them, too, so the graph may be
+//! dropped before it. A captured graph does not keep the modules of its kernels: see
+//! [`Graph::keep`](crate::Graph::keep).
 //!
 //! # Threads
 //!

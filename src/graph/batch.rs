@@ -19,7 +19,7 @@ fn params(operations: &[CUstreamBatchMemOpParams], context: CUcontext) -> CUDA_B
 }
 
 impl Graph {
-    /// Adds memory operations, which run in order: writes of values, waits for values, barriers
+    /// Adds a node with memory operations, which run in order: writes of values, waits for values, barriers
     /// ([`cuGraphAddBatchMemOpNode`](checked::graph_add_batch_mem_op_node)). The operations are copied.
     ///
     /// # Safety

@@ -33,7 +33,8 @@ impl Drop for Capturing<'_> {
     }
 }
 
-/// Returns the graph's handle. If either the function or the end of the capture failed, there is no graph.
+/// Returns the graph's handle, or the error of the function or of the end of the capture. Destroys the graph if only
+/// the function failed.
 #[inline]
 fn graph_of(recorded: Result<()>, ended: Result<sys::CUgraph>) -> Result<sys::CUgraph> {
     if let Err(error) = recorded {
@@ -102,7 +103,7 @@ impl Stream {
     /// # Errors
     /// Returns the function's error, `CUDA_ERROR_ILLEGAL_STATE` if the stream is already being captured, and
     /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED` or another capture error for a call that is not allowed in it. The
-    /// legacy default stream cannot be captured.
+    /// legacy default stream cannot be captured: for it, the call returns `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`.
     #[inline]
     #[doc(alias = "cuStreamBeginCapture")]
     #[doc(alias = "cuStreamEndCapture")]
@@ -121,9 +122,9 @@ impl Stream {
     /// for, by their positions in [`Graph::nodes`].
     ///
     /// # Errors
-    /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node, and a
-    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3. The driver destroys the
-    /// graph if the capture fails.
+    /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node,
+    /// and a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3. The graph is
+    /// destroyed if the call fails.
     #[inline]
     #[doc(alias = "cuStreamBeginCaptureToGraph")]
     #[track_caller]
@@ -201,8 +202,8 @@ impl Stream {
         unsafe { checked::stream_get_capture_info_v3(self.as_raw()) }
     }
 
-    /// Changes the nodes that the next captured work of this stream waits for, with data for each edge
-    /// ([`cuStreamUpdateCaptureDependencies_v2`](checked::stream_update_capture_dependencies_v2)).
+    /// Same as [`update_capture_dependencies`](Self::update_capture_dependencies), with data for the edge from each
+    /// node ([`cuStreamUpdateCaptureDependencies_v2`](checked::stream_update_capture_dependencies_v2)).
     ///
     /// # Safety
     /// The nodes must be live, and in the graph of the capture.
@@ -224,7 +225,8 @@ impl Stream {
     }
 
     /// Changes the nodes that the next captured work of this stream waits for
-    /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)): adds nodes, or replaces them all.
+    /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)): the flags choose if these
+    /// nodes are added to the present ones or replace them.
     ///
     /// # Safety
     /// The nodes must be live, and in the graph of the capture.

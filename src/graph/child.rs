@@ -39,12 +39,14 @@ impl Deref for ChildGraph<'_> {
 }
 
 impl Graph {
-    /// Adds a node that runs a copy of another graph ([`cuGraphAddChildGraphNode`](checked::graph_add_child_graph_node)).
-    /// [`Node::child_graph`] is the copy; later changes of `child` do not change it.
+    /// Adds a node that runs a copy of another graph
+    /// ([`cuGraphAddChildGraphNode`](checked::graph_add_child_graph_node)). [`Node::child_graph`] returns the copy;
+    /// later changes of `child` do not change it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, or one outermost graph contains both, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` if `child` allocates or frees memory, or is itself the graph of a node.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, or if both are parts of the same graph, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` if `child` allocates or frees memory, has conditional nodes, or is the body of a
+    /// conditional node.
     #[inline]
     #[doc(alias = "cuGraphAddChildGraphNode")]
     #[track_caller]
@@ -64,11 +66,12 @@ impl Graph {
         Ok(Node::of(raw, self))
     }
 
-    /// Adds a node that runs another graph itself, without copying it ([`cuGraphAddNode`](checked::graph_add_node) with
-    /// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
+    /// Adds a node that runs another graph and owns it, without copying it ([`cuGraphAddNode`](checked::graph_add_node)
+    /// with `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
     ///
     /// # Errors
-    /// Returns the errors of [`add_node`](Self::add_node). `child` is then dropped. The driver must support CUDA 12.9.
+    /// Returns the errors of [`add_node`](Self::add_node). If the call fails, `child` is destroyed. The driver must
+    /// support CUDA 12.9.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE")]
@@ -114,8 +117,8 @@ impl GraphExec {
     /// ([`cuGraphExecChildGraphNodeSetParams`](checked::graph_exec_child_graph_node_set_params)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE` if the graphs differ, and `CUDA_ERROR_INVALID_VALUE` for a node that is
-    /// not a child graph of the graph.
+    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE` if the graphs differ, and `CUDA_ERROR_INVALID_VALUE` for a node
+    /// of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
     #[track_caller]

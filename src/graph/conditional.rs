@@ -150,8 +150,9 @@ impl Graph {
     /// kernels, copies and fills of device memory, empty nodes, child graphs, and conditional nodes.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, a handle that another node uses, no bodies, or more than
-    /// the kind can have, and a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, a handle that another node uses, no bodies, or
+    /// more than the kind can have, `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current, and a
+    /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[track_caller]

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUDA_MEMCPY3D, CUmemorytype, CUresult};
 use crate::{DeviceSlice, DeviceSliceMut, Download, Error, Result, Upload, checked};
 
-/// The parameters of a copy node: addresses, not buffers. The memory must be valid when the graph is launched.
+/// The parameters of a copy node: addresses, not buffers. The memory must stay allocated while the graph runs.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyParams {
     raw: CUDA_MEMCPY3D,
@@ -53,7 +53,8 @@ impl CopyParams {
         })
     }
 
-    /// Returns the parameters of a copy of as many values as `dst` has from host memory.
+    /// Returns the parameters of a copy from host memory to all of `dst`: `src` must point to as many values as `dst`
+    /// has.
     #[inline]
     #[must_use]
     pub fn host_to_device<T: Upload>(dst: DeviceSliceMut<'_, T>, src: *const T) -> Self {
@@ -68,7 +69,7 @@ impl CopyParams {
         }
     }
 
-    /// Returns the parameters of a copy of all values of `src` to host memory.
+    /// Returns the parameters of a copy of all values of `src` to host memory, for which `dst` must have room.
     #[inline]
     #[must_use]
     pub fn device_to_host<'b, T: Download + 'b>(dst: *mut T, src: impl Into<DeviceSlice<'b, T>>) -> Self {
@@ -153,8 +154,8 @@ impl GraphExec {
     /// Replaces the copy of a node ([`cuGraphExecMemcpyNodeSetParams`](checked::graph_exec_memcpy_node_set_params)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy between other kinds of memory, one of several rows, device memory that
-    /// is not allocated, and a node that is not a copy of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy between other kinds of memory than before, a copy of several rows,
+    /// device memory that is not allocated, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
     #[track_caller]

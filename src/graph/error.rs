@@ -172,8 +172,8 @@ const fn kind_name(kind: CUgraphNodeType) -> Option<&'static str> {
 const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str> {
     Some(match result {
         CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE => {
-            "CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: the edges form a cycle, or the graph has no nodes where it needs \
-             some: remove an edge"
+            "CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: the structure of the graph is invalid: if the edges form a \
+             cycle, remove one of them"
         }
         CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED => {
             "CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: a graph for launches from the device may only have \
@@ -206,8 +206,8 @@ const fn of_update(result: CUgraphExecUpdateResult) -> Option<&'static str> {
              graph instead"
         }
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => {
-            "CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED: a parameter changed that cannot, such as the direction or the \
-             dimensions of a copy: instantiate the new graph instead"
+            "CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED: a parameter that cannot be changed is different, such as the \
+             direction or the dimensions of a copy: instantiate the new graph instead"
         }
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => {
             "CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED: the node cannot be updated: instantiate the new graph instead"
@@ -217,8 +217,8 @@ const fn of_update(result: CUgraphExecUpdateResult) -> Option<&'static str> {
              from the device: instantiate the new graph instead"
         }
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => {
-            "CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: an attribute changed that cannot, such as that of a cooperative \
-             launch: instantiate the new graph instead"
+            "CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: an attribute that cannot be changed is different, such as that of \
+             a cooperative launch: instantiate the new graph instead"
         }
         _ => return None,
     })

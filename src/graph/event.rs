@@ -42,8 +42,8 @@ impl Graph {
     }
 
     /// Adds a wait for an event, as [`Stream::wait_event`](crate::Stream::wait_event) does in a stream
-    /// ([`cuGraphAddEventWaitNode`](checked::graph_add_event_wait_node)). The graph keeps the event alive. Each launch waits
-    /// for the work that is recorded when the graph is launched.
+    /// ([`cuGraphAddEventWaitNode`](checked::graph_add_event_wait_node)). The graph keeps the event alive. Each launch
+    /// waits for the latest record of the event before the launch.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.
@@ -121,7 +121,7 @@ impl GraphExec {
     /// the event alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not an event record node of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecEventRecordNodeSetEvent")]
     #[track_caller]
@@ -136,7 +136,7 @@ impl GraphExec {
     /// event alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not an event wait node of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecEventWaitNodeSetEvent")]
     #[track_caller]

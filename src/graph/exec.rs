@@ -9,8 +9,8 @@ use crate::{Borrowed, Context, Result, Stream, checked, sys};
 
 /// An executable graph: a graph that the driver checked and prepared for launches in streams.
 ///
-/// Its nodes can be changed one by one, with the nodes of the graph that it was made from as names, or all at once with
-/// [`update`](Self::update). Changes apply to later launches; a launch that is pending keeps its parameters.
+/// Its nodes can be changed one by one, with calls that take the node of the graph that it was made from, or all at
+/// once with [`update`](Self::update). Changes apply to later launches; a launch that is pending keeps its parameters.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, Graph, Stream};
@@ -79,8 +79,9 @@ impl GraphExec {
     /// the modules of other kernels loaded.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the graph allocates memory that an earlier launch allocated and nothing freed,
-    /// or frees memory that is not allocated, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the graph allocates memory that an earlier launch allocated and nothing
+    /// freed, or frees memory that is not allocated, `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being
+    /// captured, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
     #[inline]
     #[doc(alias = "cuGraphLaunch")]
     #[track_caller]

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUDA_MEMSET_NODE_PARAMS, CUresult};
 use crate::{DeviceSliceMut, Error, Result, checked};
 
-/// The parameters of a fill node: an address, not a buffer. The memory must be valid when the graph is launched.
+/// The parameters of a fill node: an address, not a buffer. The memory must stay allocated while the graph runs.
 #[derive(Debug, Clone, Copy)]
 pub struct FillParams {
     raw: CUDA_MEMSET_NODE_PARAMS,
@@ -136,8 +136,8 @@ impl GraphExec {
     /// Replaces the fill of a node ([`cuGraphExecMemsetNodeSetParams`](checked::graph_exec_memset_node_set_params)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a fill of several rows, memory that is not allocated or not aligned to the
-    /// value, and a node that is not a fill of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a fill of several rows, memory that is not allocated or not aligned to
+    /// the value, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
     #[track_caller]

@@ -104,7 +104,7 @@ fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext
 }
 
 impl Graph {
-    /// Makes the graph keep a function until its pending launches are done.
+    /// Makes the graph keep a function, also after the graph is dropped, until its pending launches are done.
     #[inline]
     #[track_caller]
     fn keep_function(&self, function: &Arc<Registered>) -> Result<()> {
@@ -121,8 +121,8 @@ impl Graph {
     /// a resource: an object of this crate that is dropped there is leaked. The function itself may be dropped on a thread
     /// of the driver.
     ///
-    /// A panic in the function does not unwind through the driver. It resumes in the next of these calls, if the stream is
-    /// of the graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
+    /// A panic in the function does not unwind through the driver. It resumes in the next of these calls for the
+    /// graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
     /// [`Event::synchronize`](crate::Event::synchronize) of any event that was recorded in a stream, and
     /// [`Context::synchronize`](crate::Context::synchronize).
     ///
@@ -153,8 +153,8 @@ impl Node<'_> {
         unsafe { checked::graph_host_node_get_params(self.as_raw()) }
     }
 
-    /// Replaces the host function of a node ([`cuGraphHostNodeSetParams`](checked::graph_host_node_set_params)). Executable
-    /// graphs do not change. The earlier function is dropped with the graph.
+    /// Replaces the host function of a node ([`cuGraphHostNodeSetParams`](checked::graph_host_node_set_params)).
+    /// Executable graphs do not change. The graph also keeps the earlier function.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
@@ -170,12 +170,13 @@ impl Node<'_> {
 }
 
 impl GraphExec {
-    /// Replaces the host function of a node ([`cuGraphExecHostNodeSetParams`](checked::graph_exec_host_node_set_params)).
-    /// Both functions are dropped with the executable graph. A launch that is pending then does not call the new one: unlike
-    /// a graph, an executable graph cannot keep values until its launches are done.
+    /// Replaces the host function of a node
+    /// ([`cuGraphExecHostNodeSetParams`](checked::graph_exec_host_node_set_params)). The executable graph also keeps
+    /// the earlier function. A launch that is still pending when the executable graph is dropped does not call the new
+    /// function: unlike a graph, an executable graph cannot keep values until its launches are done.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is not a host function of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecHostNodeSetParams")]
     #[track_caller]

@@ -15,10 +15,12 @@ enum Value {
 }
 
 impl Value {
+    /// Returns true if keeping `self` makes it unnecessary to keep `other`.
     #[inline]
-    fn is(&self, other: &Self) -> bool {
+    fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            // A borrowed module has no context and does not stay loaded, so it does not replace an owned one.
+            // A borrowed module has no context and keeps nothing loaded, so an owned module with the same handle is
+            // still added.
             (Self::Module(one), Self::Module(other)) => {
                 one.as_raw() == other.as_raw() && (one.context().is_some() || other.context().is_none())
             }
@@ -63,7 +65,7 @@ impl Kept {
     fn add(&self, value: Value) {
         match self.lock() {
             Some(mut values) => {
-                if !values.iter().any(|kept| kept.is(&value)) {
+                if !values.iter().any(|kept| kept.covers(&value)) {
                     values.push(value);
                 }
             }

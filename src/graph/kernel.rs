@@ -40,8 +40,8 @@ fn params(
     }
 }
 
-/// Makes the context of a function current, or `other` if the function's context is not known. The driver crashes
-/// without a current context.
+/// Makes the context of a function current, or `other` if the function's context is not known. If neither is known,
+/// returns an error unless a context is current, because the driver would crash.
 #[inline]
 #[track_caller]
 fn enter<'a>(function: &'a Function, other: Option<&'a Context>, called: sys::Function) -> Result<Option<Entered<'a>>> {
@@ -62,10 +62,12 @@ impl Graph {
     /// that the kernel accesses.
     ///
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
-    /// [compared](Function::check_args) with the kernel's parameters before the call.
+    /// [compared](Function::check_args) with the kernel's parameters before the call, as by [`Function::launch`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, or a dependency of another graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, arguments that do not fit, if the comparison
+    /// detects it, or a dependency of another graph; and `CUDA_ERROR_INVALID_CONTEXT` for a borrowed function in a
+    /// borrowed graph if no context is current.
     #[inline]
     #[doc(alias = "cuGraphAddKernelNode")]
     #[track_caller]
@@ -196,8 +198,8 @@ impl GraphExec {
     /// Same as [`Graph::add_kernel`]. No kernel may update the node at the same time.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, a kernel of another context, and a node that is not a
-    /// kernel of the graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, a kernel of another context, and a node of
+    /// another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecKernelNodeSetParams")]
     #[track_caller]

@@ -371,8 +371,10 @@ impl Graph {
     /// [`cuGraphRemoveDependencies`](checked::graph_remove_dependencies)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an edge that is not in the graph, or has other data there, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an edge that is not in the graph, or has other data there,
+    /// `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory, and a
+    /// [missing-function error](crate::Error::is_missing_function) for an edge with data if the driver is older than
+    /// CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphRemoveDependencies")]
     #[doc(alias = "cuGraphRemoveDependencies_v2")]
@@ -409,8 +411,9 @@ impl Graph {
     /// its parameters.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind or invalid parameters, and a
-    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.2, with data 12.3.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind, invalid parameters, or `data` of another length than
+    /// `after`, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA
+    /// 12.2, with data 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "cuGraphAddNode_v2")]

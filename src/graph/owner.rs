@@ -123,7 +123,8 @@ impl Graph {
     /// node.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory, or has conditional nodes.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory, has conditional nodes, or is the
+    /// body of a conditional node.
     #[inline]
     #[doc(alias = "cuGraphClone")]
     #[track_caller]
@@ -184,7 +185,8 @@ impl Graph {
         unsafe { checked::graph_destroy(self.raw) }
     }
 
-    /// Takes ownership of a graph, whose nodes run in `context`.
+    /// Takes ownership of a graph. `context` has the same meaning as in [`new`](Self::new), for nodes that are added
+    /// from now on.
     ///
     /// # Safety
     /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its
@@ -200,8 +202,9 @@ impl Graph {
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
-    /// host functions in its nodes must stay valid as long as the graph and everything made from it. A graph that a node
-    /// contains must not be passed to [`add_child`](Self::add_child) with a graph that contains it.
+    /// host functions in its nodes must stay valid as long as the graph and everything made from it. If this is the
+    /// graph of a node, [`add_child`](Self::add_child) must not be called with it and a graph that contains it, in
+    /// either role.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {

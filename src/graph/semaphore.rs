@@ -12,7 +12,7 @@ impl Graph {
     /// arrays are copied.
     ///
     /// # Safety
-    /// Each pointer must be to as many values as the record's count, and the semaphores must be live as long as the
+    /// Each pointer in the record must point to `numExtSems` values, and the semaphores must be live as long as the
     /// graph and everything made from it.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Graph {
     /// arrays are copied.
     ///
     /// # Safety
-    /// Each pointer must be to as many values as the record's count, and the semaphores must be live as long as the
+    /// Each pointer in the record must point to `numExtSems` values, and the semaphores must be live as long as the
     /// graph and everything made from it.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl GraphExec {
     /// Same as [`Graph::add_semaphore_signal`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for different semaphores, and a node of another kind or graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for another number of semaphores, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
     #[track_caller]
@@ -145,7 +145,7 @@ impl GraphExec {
     /// Same as [`Graph::add_semaphore_wait`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for different semaphores, and a node of another kind or graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for another number of semaphores, and a node of another kind or graph.
     #[inline]
     #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
     #[track_caller]

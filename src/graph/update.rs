@@ -46,12 +46,12 @@ impl GraphExec {
         let _current = self
             .enter()
             .map_err(|error| GraphError::of_update(error, unknown, ptr::null_mut(), graph))?;
-        // Before the call, because the driver may use some of the values even if it fails.
+        // Before the call, so that no node ever uses a value that is not kept, even if the call fails midway.
         self.kept().all_of(graph.kept());
         // SAFETY: both handles are live; functions, events and host functions of the nodes are kept alive by the graph, or by
         // the caller who captured it.
         unsafe { checked::graph_exec_update(self.as_raw(), graph.as_raw(), &mut info) }.map_err(|error| {
-            // Of `errorNode` and `errorFromNode`, the first is a node of the new graph.
+            // `errorNode` is a node of the new graph.
             GraphError::of_update(error, info.result, info.errorNode, graph)
         })
     }
