@@ -95,7 +95,7 @@ impl GraphicsResource {
         unsafe { checked::graphics_unmap_resources(&handles, stream.as_raw()) }
     }
 
-    /// Returns address and size of a mapped buffer, which are valid until it is unmapped
+    /// Returns the address and the size in bytes of a mapped buffer, which are valid until it is unmapped
     /// ([`cuGraphicsResourceGetMappedPointer`](checked::graphics_resource_get_mapped_pointer)).
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl GraphicsResource {
         unsafe { checked::graphics_resource_get_mapped_pointer(self.raw) }
     }
 
-    /// Returns an array of a mapped image, which is valid until it is unmapped
-    /// ([`cuGraphicsSubResourceGetMappedArray`](checked::graphics_sub_resource_get_mapped_array)).
+    /// Returns the array of a layer or cube face (`index`) and a mipmap level of a mapped image. It is valid until the
+    /// image is unmapped ([`cuGraphicsSubResourceGetMappedArray`](checked::graphics_sub_resource_get_mapped_array)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, `CUDA_ERROR_NOT_MAPPED_AS_ARRAY` for a buffer, and
@@ -149,6 +149,8 @@ impl GraphicsResource {
         unsafe { self.end(raw) }
     }
 
+    /// Unregisters the resource, if possible with its context current.
+    ///
     /// # Safety
     /// The handle must be live, and not be used again.
     #[inline]
@@ -162,8 +164,8 @@ impl GraphicsResource {
     /// Takes ownership of a resource that was registered in `context`.
     ///
     /// # Safety
-    /// The handle must be live and belong to that context, and no other code may unregister it. The graphics API's object must
-    /// outlive it.
+    /// The handle must be live and belong to that context, and no other code may unregister it. The graphics API's
+    /// object must outlive the returned value.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraphicsResource, context: &Context) -> Self {

@@ -44,7 +44,7 @@ unsafe impl Send for GreenContext {}
 unsafe impl Sync for GreenContext {}
 
 impl GreenContext {
-    /// Creates a green context with resources of a device, which are parts of one split
+    /// Creates a green context with resources of a device, all of which come from the same split
     /// ([`cuGreenCtxCreate`](checked::green_ctx_create) with the result of
     /// [`cuDevResourceGenerateDesc`](checked::dev_resource_generate_desc)).
     ///

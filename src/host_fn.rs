@@ -1,7 +1,7 @@
 //! Host functions in streams: closures that the driver calls, and their panics.
 //!
-//! A panic must not unwind through the driver. It is stored, and resumes in the next call of this crate that waits for the
-//! stream or the context.
+//! A panic must not unwind through the driver. It is stored, and resumes in the next call of this crate that waits for
+//! the stream, for an event recorded in it, or for the context.
 
 use core::ffi::c_void;
 use core::mem::{self, ManuallyDrop};
@@ -30,11 +30,11 @@ struct StoredPanic {
     payload: Box<dyn Any + Send>,
 }
 
-/// The stream of a panic whose stream was destroyed.
+/// Replaces the address of a destroyed stream in a [`StreamId`]: only waits for the context still resume the panic.
 const DESTROYED: usize = usize::MAX;
 
-/// The stream of a panic in a graph. The stream of the launch is not known, so any stream of the context resumes the
-/// panic.
+/// Replaces the address of the stream in the [`StreamId`] of a graph's host function. The stream of the launch is not
+/// known, so a wait for any stream of the context resumes the panic.
 const GRAPH: usize = usize::MAX - 1;
 
 /// Panics of host functions that were not resumed yet.

@@ -4,7 +4,7 @@
 //! There are three levels, which can be mixed freely:
 //!
 //! - the objects on this page ([`Device`], [`Context`], [`Module`], [`Function`], [`DeviceBuffer`], [`Stream`],
-//!   [`Event`]): owners of the driver's resources;
+//!   [`Event`]): most of them own a resource of the driver;
 //! - [`checked`]: every function of the driver, returning a `Result`;
 //! - [`sys`]: every function, type and constant as in C, and the loader that finds the driver at the first call.
 //!
@@ -45,9 +45,10 @@
 //!   errors; call `destroy`, `free` or `unload` to see them. Drop panics only if an interposer does.
 //! - An object makes its context current only for the calls that need a current context, and restores the previous one.
 //!   Launches do not change the current context.
-//! - Host memory that a device is using is either accessed with `unsafe` or owned until an event returns it. Races on
-//!   device memory are not prevented: order copies and kernels with streams and events, as in C. They are not undefined
-//!   behaviour on the host, because any bytes are a valid value of a type that can be [copied to the host](Download).
+//! - Host memory that a device may access after a call returns is passed to an `unsafe` call, or owned by a [`Pending`]
+//!   until the work is done. Races on device memory are not prevented: order copies and kernels with streams and
+//!   events, as in C. They are not undefined behaviour on the host, because any bytes are a valid value of a type that
+//!   can be [copied to the host](Download).
 //! - A panic in a [host function](Stream::launch_host_fn) resumes in the next call that waits for it.
 //! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
 //!   other libraries; [`check_in`] turns their codes into errors.
@@ -60,7 +61,7 @@
 //! each function lists the codes for its own failures. In addition, nearly every call may return
 //!
 //! - a [fault](Error::is_fault) of earlier work;
-//! - `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised;
+//! - `CUDA_ERROR_NOT_INITIALIZED` before [`init`], and in a process that was forked after it;
 //! - an error for a [missing driver](Error::is_no_driver) or a [missing function](Error::is_missing_function).
 //!
 //! # Features

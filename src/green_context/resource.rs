@@ -21,7 +21,8 @@ unsafe impl Sync for DeviceResource {}
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Split {
-    /// The requested parts; fewer if the resource is too small.
+    /// The requested groups. [`split_by_count`](DeviceResource::split_by_count) returns fewer if the resource is too
+    /// small.
     pub groups: Vec<DeviceResource>,
     /// The rest; `None` if nothing is left.
     pub remainder: Option<DeviceResource>,
@@ -58,14 +59,15 @@ impl DeviceResource {
         (self.kind() == CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM).then(|| unsafe { self.0.sm() }.smCount)
     }
 
-    /// Splits multiprocessors into at most `groups` parts of at least `min_count` each
-    /// ([`cuDevSmResourceSplitByCount`](checked::dev_sm_resource_split_by_count)). The flags are 0 or
-    /// `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the number of multiprocessors up, on compute capability 9.0 to a
-    /// multiple of 8.
+    /// Splits multiprocessors into at most `groups` groups of at least `min_count` multiprocessors each
+    /// ([`cuDevSmResourceSplitByCount`](checked::dev_sm_resource_split_by_count)). For 0 groups, returns neither a
+    /// group nor a remainder. The flags are 0 or `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the size of a group
+    /// up, on compute capability 9.0 to a multiple of 8.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, and
-    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are, or for a part of another split.
+    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are, or if this resource is
+    /// itself a part of a split.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplitByCount")]
     #[track_caller]

@@ -23,9 +23,9 @@ use crate::sys::{CUjit_cacheMode, CUjit_fallback, CUjit_option, CUjit_target};
 pub struct JitOptions {
     /// The maximum number of registers per thread; by default, the compiler decides (`CU_JIT_MAX_REGISTERS`).
     pub max_registers: Option<NonZeroU32>,
-    /// The minimum number of threads per block that must be able to run; by default, the compiler decides
-    /// (`CU_JIT_THREADS_PER_BLOCK`). It cannot be combined with a [chosen target](JitTarget::Compute). Driver 580 crashes
-    /// on 0.
+    /// The minimum number of threads that a block must be able to have, which limits the registers; by default, the
+    /// compiler decides (`CU_JIT_THREADS_PER_BLOCK`). It cannot be combined with a [chosen target](JitTarget::Compute).
+    /// Driver 580 crashes on 0, which the type excludes.
     pub threads_per_block: Option<NonZeroU32>,
     /// The optimisation level from 0 to 4; 4 by default (`CU_JIT_OPTIMIZATION_LEVEL`).
     pub optimization_level: Option<u32>,
@@ -62,7 +62,7 @@ pub struct JitOptions {
     /// [`max_threads_per_block`](Self::max_threads_per_block) (`CU_JIT_MIN_CTA_PER_SM`, since CUDA 12.3).
     pub min_blocks_per_multiprocessor: Option<NonZeroU32>,
     /// The maximum number of threads of a block, which no launch may exceed (`CU_JIT_MAX_THREADS_PER_BLOCK`, since CUDA
-    /// 12.4). No device has blocks of more than 1,024 threads, and driver 580 crashes on 2³² − 1.
+    /// 12.4). Driver 580 crashes on 2³² − 1, which the type excludes; no device has blocks of more than 1,024 threads.
     pub max_threads_per_block: Option<NonZeroU16>,
     /// True if [`max_registers`](Self::max_registers), [`threads_per_block`](Self::threads_per_block),
     /// [`max_threads_per_block`](Self::max_threads_per_block) and
