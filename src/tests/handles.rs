@@ -1,6 +1,6 @@
-//! Tests, on the fake driver, of the types that own handles and that `tests/contract/every_handle.rs` does not have.
-//! Each handle passes through its owner and is destroyed once, also if the call fails, on another thread, and after its
-//! context was dropped.
+//! Tests, on the fake driver, of the types that own handles and that `tests/contract/every_handle.rs` does not test.
+//! Each handle is destroyed once: also after it passed through `into_raw`, after its context was dropped, on another
+//! thread, and if the call that destroys it fails.
 
 use super::fake;
 use crate::coredump::CoredumpCallback;
@@ -16,11 +16,11 @@ type Owner = Box<dyn Send>;
 /// A type that owns a handle.
 struct Row {
     name: &'static str,
-    /// The calls that destroy the handle.
+    /// The functions that destroy the handles of one owner.
     ends: &'static [&'static str],
     /// Makes an owner.
     make: fn(&Context) -> Owner,
-    /// Passes a handle through `into_raw`, the borrowed form and `from_raw`, and returns the owner.
+    /// Passes a handle through `into_raw`, the borrowed form if there is one, and `from_raw`, and returns the owner.
     pass: fn(&Context) -> Owner,
 }
 
@@ -30,12 +30,12 @@ fn memory(context: &Context) -> ExternalMemory {
 }
 
 fn semaphore(context: &Context) -> ExternalSemaphore {
-    // SAFETY: as above.
+    // SAFETY: the fake driver takes any handle.
     unsafe { ExternalSemaphore::import(context, &CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC::default()) }.unwrap()
 }
 
 fn resource(context: &Context) -> GraphicsResource {
-    // SAFETY: as above.
+    // SAFETY: the fake driver takes any handle.
     unsafe { GraphicsResource::from_raw(core::ptr::without_provenance_mut(0x50), context) }
 }
 
@@ -44,7 +44,7 @@ fn multicast() -> Multicast {
 }
 
 fn buffer(context: &Context) -> IpcBuffer<u32> {
-    // SAFETY: as above.
+    // SAFETY: the fake driver takes any handle.
     unsafe { IpcBuffer::open(context, MemoryHandle::from_bytes([1; HANDLE_BYTES])) }.unwrap()
 }
 
@@ -137,7 +137,7 @@ const ROWS: &[Row] = &[
             Box::new(owner)
         },
     },
-    // A callback owns its closure, so no owner can be made from its handle alone.
+    // A callback owns its closure, so no owner can be made from the handle alone: `pass` only makes an owner.
     Row {
         name: "CoredumpCallback",
         ends: &["cuCoredumpDeregisterStartCallback"],
@@ -151,7 +151,7 @@ fn context() -> Context {
     Context::create(Device::from_raw(3)).unwrap()
 }
 
-/// Returns the calls of this thread, without arguments, that destroy handles.
+/// Returns the names of the functions that this thread called to destroy handles since the last call of `fake::calls`.
 fn ends() -> Vec<String> {
     let calls = fake::calls().into_iter();
     let names = calls.map(|call| call.split('(').next().unwrap_or_default().to_owned());
@@ -168,7 +168,7 @@ fn handles_pass_through_owners() {
         let owner = (row.pass)(&context);
         assert_eq!(ends(), [""; 0], "{}", row.name);
         drop(owner);
-        // The reference to the memory that `into_raw` of a buffer leaked destroys nothing.
+        // `into_raw` of a buffer leaks a reference to the external memory, so only the new owner destroys the memory.
         assert_eq!(ends(), row.ends, "{}", row.name);
     }
 }
@@ -191,6 +191,7 @@ fn owners_are_dropped_on_another_thread_after_their_context() {
 fn owners_are_dropped_once_if_the_driver_fails() {
     let context = context();
     for row in ROWS {
+        // `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_CONTEXT_IS_DESTROYED` and `CUDA_ERROR_LAUNCH_FAILED`.
         for code in [4, 709, 719] {
             let owner = (row.make)(&context);
             ends();

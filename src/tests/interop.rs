@@ -39,7 +39,7 @@ fn multicast_objects_are_released_once() {
     unsafe {
         object.bind_memory(512, 9, 1024, 2048).unwrap();
         object.bind_address(0, DevicePtr::from_raw(7), 512).unwrap();
-        // The fake driver does not export it.
+        // The fake driver does not export `cuMulticastBindMem_v2`.
         let error = object.bind_memory_of(Device::from_raw(3), 0, 9, 0, 512).unwrap_err();
         assert!(error.is_missing_function());
     }
@@ -68,7 +68,7 @@ fn multicast_objects_are_released_once() {
     );
 }
 
-/// A kernel that is still running may access the peer's memory.
+/// Access ends only after the context's work is done, because a running kernel could still use the peer's memory.
 #[test]
 fn peer_access_ends_after_the_work() {
     let (context, peer) = (context(), context());
@@ -78,7 +78,7 @@ fn peer_access_ends_after_the_work() {
     let end = [push, "cuCtxSynchronize", "cuCtxDisablePeerAccess", pop];
     drop(access);
     assert_eq!(fake::calls(), end);
-    // Also if the wait returns a fault.
+    // Access also ends if the wait returns a fault.
     let access = context.enable_peer_access(&peer).unwrap();
     fake::calls();
     fake::fail("cuCtxSynchronize", 719);
@@ -206,7 +206,7 @@ fn an_import_owns_the_descriptor_only_if_it_succeeds() {
     let number = fd.as_raw_fd();
     // SAFETY: the fake driver takes any descriptor.
     let memory = unsafe { ExternalMemory::import_fd(&context, fd, 4096) }.unwrap();
-    // The fake driver does not close it.
+    // The fake driver does not close the descriptor, so it can still be read.
     // SAFETY: `import_fd` released the descriptor.
     let mut file = unsafe { File::from_raw_fd(number) };
     assert_eq!(file.read(&mut [0]).unwrap(), 1);
@@ -216,7 +216,8 @@ fn an_import_owns_the_descriptor_only_if_it_succeeds() {
     let (sent, mut other_end) = UnixStream::pair().unwrap();
     // SAFETY: as above.
     assert!(unsafe { ExternalSemaphore::import_fd(&context, sent.into(), kind) }.is_err());
-    // The end of the stream: an open descriptor would make the read fail, because there is nothing to read.
+    // The failed import closed `sent`, so the read returns 0. If `sent` were open, the read would fail, because there
+    // is nothing to read.
     other_end.set_nonblocking(true).unwrap();
     assert_eq!(other_end.read(&mut [0]).unwrap(), 0);
 }
@@ -275,7 +276,7 @@ fn core_dumps_have_typed_settings() {
     );
     let seen = Arc::new(AtomicU32::new(0));
     let inside = Arc::clone(&seen);
-    // The fake driver calls it immediately.
+    // The fake driver calls the closure when it is registered.
     let callback = CoredumpCallback::on_start(move |process, device| {
         assert_eq!((process, device.as_raw()), (77, 3));
         inside.fetch_add(1, Ordering::Relaxed);

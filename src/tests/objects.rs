@@ -1,4 +1,5 @@
-//! Tests of the driver calls that objects make, and of their order.
+//! Tests, on the fake driver, of this crate's objects: the driver calls that they make and the order of these calls,
+//! checks of lengths and ranges, arguments of kernels, and panics in host functions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -53,8 +54,8 @@ fn a_guard_out_of_order_keeps_its_context() {
     assert_eq!(fake::calls(), [""; 0]);
 }
 
-/// An interposer may leave another context on the stack. It is not popped in place of the crate's own, and a context that
-/// stays on the stack is not destroyed.
+/// An interposer may leave another context on the stack. That context is not popped in place of the crate's own, and a
+/// context that stays on the stack is not destroyed.
 #[test]
 fn only_the_crates_own_context_is_popped() {
     let context = context();
@@ -90,7 +91,7 @@ fn objects_may_be_dropped_in_any_order() {
         fake::calls(),
         ["cuMemFree_v2", "cuStreamDestroy_v2", "cuEventDestroy_v2"]
     );
-    // The function is the last reference to the module, and the module is the last reference to the context.
+    // The function holds the last reference to the module, and the module holds the last one to the context.
     let thread = std::thread::spawn(move || {
         drop(function);
         fake::calls()
@@ -119,7 +120,7 @@ fn destroying_reports_and_dropping_does_not() {
         context.destroy().unwrap_err().code(),
         CUresult::CUDA_ERROR_DEINITIALIZED
     );
-    // The context is destroyed once, and not again when the value is dropped.
+    // The context is not destroyed again when the value is dropped, although the first attempt failed.
     assert_eq!(fake::calls(), ["cuCtxDestroy_v2"]);
 }
 
@@ -382,16 +383,17 @@ fn host_functions_run_once() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
 
-    // A function that was not queued is dropped, once.
+    // If the call fails, the function is dropped, once.
     let token = std::sync::Arc::new(());
     let inside = std::sync::Arc::clone(&token);
     fake::fail("cuLaunchHostFunc", 201);
     assert!(stream.launch_host_fn(move || drop(inside)).is_err());
     assert_eq!(std::sync::Arc::strong_count(&token), 1);
-    // The error may be from earlier work, so the function may be queued.
+    // If the error is from earlier work, the function may be queued even so. The driver's call then does nothing.
     fake::call_host_func();
 
-    // Another thread may begin a capture between the query and the call. The graph then calls the function repeatedly.
+    // Another thread may begin a capture after the crate checked that there is none. The graph then calls the function
+    // repeatedly.
     let runs = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let inside = std::sync::Arc::clone(&runs);
     let count = move || _ = inside.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -669,8 +671,8 @@ fn rejected_copies_return_their_buffers() {
     let error = stream.download(device, host).unwrap_err();
     let (device, host) = error.into_value().unwrap();
 
-    // The copy may be queued despite the error from earlier work, so the memory is leaked. (A fault sticks to this process;
-    // tests that check faults run in processes of their own.)
+    // An error from earlier work does not tell whether the copy is queued, so the memory is leaked. (The crate keeps
+    // the first fault of a process, so tests that check its message run in processes of their own.)
     fake::fail("cuMemcpyDtoHAsync_v2", 700);
     fake::calls();
     let error = stream.download(device, host).unwrap_err();
@@ -683,7 +685,7 @@ fn rejected_copies_return_their_buffers() {
     assert!(!fake::calls().iter().any(|call| call.contains("Free")));
     let host = HostBuffer::from_slice(&context, &[1u32; 3]).unwrap();
     let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();
-    // With `?` they are freed.
+    // `?` drops the returned buffers, which frees them.
     let through = || -> crate::Result<()> {
         stream.upload(host, device)?.wait()?;
         Ok(())
@@ -733,7 +735,7 @@ fn default_streams_copy_where_the_buffers_are() {
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_HANDLE);
     assert!(!calls.iter().any(|call| call.contains("Async")), "{calls:?}");
 
-    // One buffer in the current context is enough.
+    // The copy is accepted if one of the buffers belongs to the current context.
     let (host, _) = buffers();
     let device = DeviceBuffer::<u32>::alloc(&other, 2).unwrap();
     let current = other.push().unwrap();

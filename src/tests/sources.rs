@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the files of the objects: all of `src` except tests, the guide and the files that objects are built on.
+/// Returns the path and the text of each file to which the rules for objects apply: all of `src` except the tests, the
+/// chapters of the guide, the checked calls, `lib.rs` and `error.rs`.
 fn object_files() -> Vec<(PathBuf, String)> {
     const OTHERS: &[&str] = &["lib.rs", "checked.rs", "error.rs", "tests.rs"];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -28,7 +29,7 @@ fn object_files() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Returns the lines of code, without comments.
+/// Returns the lines of a file, each up to its first `//`.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line.split("//").next().unwrap_or_default())
 }
@@ -93,7 +94,8 @@ fn every_fallible_function_tells_the_callers_line() {
             let Some((parameters, gives)) = head.split_once("-> Result<") else {
                 continue;
             };
-            // `String` errors have no location, and results that are passed on already have one.
+            // Errors of type `String` have no location, and results that are passed on already have one. (The first
+            // condition also skips functions that return `Result<String>`.)
             if gives.contains("String>") || parameters.contains(": Result<") {
                 continue;
             }
@@ -106,10 +108,10 @@ fn every_fallible_function_tells_the_callers_line() {
             );
         }
     }
-    assert!(seen > 100, "{seen} functions were found");
+    assert!(seen > 100, "only {seen} functions were found");
 }
 
-/// Returns the lines that call checked functions inside a closure.
+/// Returns the numbers of the lines that call checked functions inside a closure, counted from 1.
 fn calls_in_closures(text: &str) -> Vec<usize> {
     let text: String = code(text).map(|line| format!("{line}\n")).collect();
     let (mut depth, mut closures, mut calls) = (0usize, Vec::new(), Vec::new());
@@ -123,7 +125,7 @@ fn calls_in_closures(text: &str) -> Vec<usize> {
                 closures.retain(|&closure| closure <= depth);
             }
             ',' | ';' if !parameters => closures.retain(|&closure| closure < depth),
-            // The bar after the parameters, and in the next arm the bar before them.
+            // The bar after a closure's parameters; the next arm finds the bar before them.
             '|' if parameters => {
                 parameters = false;
                 closures.push(depth);
@@ -148,7 +150,7 @@ fn calls_in_closures(text: &str) -> Vec<usize> {
 
 #[test]
 fn no_object_calls_the_driver_in_a_closure() {
-    // `track_caller` does not see through closures: the error would name a line of this crate.
+    // `track_caller` of a function does not apply inside its closures: the error would name a line of this crate.
     for (path, text) in object_files() {
         assert_eq!(calls_in_closures(&text), [0; 0], "{}", path.display());
     }
@@ -173,7 +175,7 @@ fn f(a: bool, b: bool) -> bool {
 
 #[test]
 fn objects_are_found_by_the_names_of_c() {
-    // Calls that are made in addition to the documented one.
+    // Functions that methods call in addition to the one in their documentation.
     const HELPERS: &[&str] = &["stream_get_ctx", "stream_is_capturing"];
     let (mut called, mut named) = (BTreeSet::new(), BTreeSet::new());
     for (path, text) in object_files() {
@@ -242,13 +244,13 @@ fn every_checked_call_is_documented() {
             let first = above.last().unwrap_or(&"");
             assert!(
                 first.starts_with("/// ") && first.ends_with('.'),
-                "{name}: no sentence first: {first}"
+                "{name}: the first line is not a sentence: {first}"
             );
             assert!(
                 said(&|line| line.starts_with("/// C: [`cu")
                     && line.contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
                     && line.contains("since CUDA ")),
-                "{name}: no link, or no version"
+                "{name}: no link to the manual, or no version"
             );
             let safety = above.iter().position(|line| *line == "/// # Safety");
             assert!(
@@ -281,7 +283,7 @@ fn files_stay_readable() {
     }
 }
 
-/// Returns the blocks `impl Drop` of a file.
+/// Returns the text of each `impl Drop` block of a file, without line breaks.
 fn drops(text: &str) -> Vec<String> {
     let mut drops: Vec<String> = Vec::new();
     let mut is_inside = false;
@@ -298,14 +300,14 @@ fn drops(text: &str) -> Vec<String> {
     drops
 }
 
-/// `dropping` keeps a driver call out of forked processes, and makes its errors name no line of this crate.
+/// `dropping` prevents driver calls in forked processes, and keeps lines of this crate out of error messages.
 #[test]
 fn every_driver_call_in_a_drop_is_guarded() {
     let mut seen = 0;
     for (path, text) in object_files() {
         for drop in drops(&text) {
             let calls = ["checked::", ".end(", ".pop("].iter().any(|call| drop.contains(call));
-            // Ends a capture in the function that began it; no value of the type leaves that function.
+            // `Capturing` ends a capture in the function that began it; no value of the type leaves that function.
             let is_local = drop.contains("for Capturing");
             seen += usize::from(calls);
             assert!(
@@ -315,5 +317,5 @@ fn every_driver_call_in_a_drop_is_guarded() {
             );
         }
     }
-    assert!(seen > 30, "{seen} drops make calls");
+    assert!(seen > 30, "only {seen} drops that make calls were found");
 }
