@@ -1,5 +1,5 @@
-//! Textures and surfaces: objects through which kernels access arrays, and texture and surface references of older
-//! modules.
+//! Textures and surfaces: objects through which kernels access arrays and device memory, and texture and surface
+//! references of older modules.
 
 mod descriptor;
 mod object;

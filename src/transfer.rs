@@ -14,8 +14,9 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
-    /// default or borrowed stream whose context is not the context of a buffer. The error
-    /// [returns the buffers](QueueError::into_value).
+    /// default or borrowed stream whose context is not the context of a buffer. These errors [return the
+    /// buffers](QueueError::into_value). An error from earlier asynchronous work may leak them, because the copy may be
+    /// queued even so.
     #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
@@ -46,8 +47,9 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
-    /// default or borrowed stream whose context is not the context of a buffer. The error
-    /// [returns the buffers](QueueError::into_value).
+    /// default or borrowed stream whose context is not the context of a buffer. These errors [return the
+    /// buffers](QueueError::into_value). An error from earlier asynchronous work may leak them, because the copy may be
+    /// queued even so.
     #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
@@ -74,7 +76,8 @@ impl Stream {
     }
 
     /// Creates an event that can be recorded in this stream. For a default or borrowed stream, the event is in the
-    /// stream's context, which must be the context of a buffer: the buffers keep it alive until the copy is done.
+    /// stream's context, which must be the context of a buffer: the buffers keep this context alive until the copy is
+    /// done.
     #[inline]
     #[track_caller]
     fn event_for(&self, host: &Context, device: &Context) -> Result<Event> {

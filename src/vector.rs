@@ -21,7 +21,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::KernelArg;
 
-/// A type of components of vectors.
+/// The type of a vector's components.
 ///
 /// # Safety
 /// The type must be a number. Each alignment must be the vector's in device code, and the size of the vector must be a
@@ -37,7 +37,7 @@ pub unsafe trait Component: Pod + PartialEq + fmt::Debug {
     type Four: Pod;
 }
 
-/// A type of components of 8 bytes, of which a vector of four can be aligned to 32 bytes.
+/// A component type of 8 bytes: vectors of four such components can be aligned to 32 bytes.
 ///
 /// # Safety
 /// The type must have 8 bytes.
@@ -47,7 +47,8 @@ macro_rules! vectors {
     ($($doc:literal $name:ident<$bound:ident>, $align:ty, $count:literal $suffix:literal: $($field:ident)+;)*) => {
         $(
             #[doc = $doc]
-            // The types are generic and the traits are not derived, because sixty types take longer to compile.
+            // The types are generic and the traits are not derived, because sixty separate types take longer to
+            // compile.
             #[repr(C)]
             pub struct $name<T: $bound> {
                 align: [$align; 0],
@@ -223,7 +224,7 @@ aliases! {
     double4_32a = Vector4Align32<f64>;
 }
 
-// C's `long` has 8 bytes, except on Windows.
+// C's `long` has 8 bytes on 64-bit systems, except on Windows.
 #[cfg(all(not(windows), target_pointer_width = "64"))]
 aliases! {
     long4_32a = Vector4Align32<c_long>;

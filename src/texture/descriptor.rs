@@ -18,8 +18,8 @@ use crate::sys::{self, CUaddress_mode, CUfilter_mode};
 ///     .normalized_coordinates();
 /// ```
 ///
-/// Without options, coordinates are in texels and clamped to the edge, and the nearest texel is returned: for integers of 8
-/// and 16 bits as a float from 0 or -1 to 1, for other formats as it is.
+/// Without options, coordinates are in texels and clamped to the edge, and kernels read the nearest texel. Integers of
+/// 8 and 16 bits become floats, from 0 to 1 if unsigned and from -1 to 1 if signed; other texels keep their values.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct TextureDescriptor {
@@ -52,14 +52,14 @@ impl TextureDescriptor {
         self
     }
 
-    /// Sets the filter: the nearest texel, or a linear interpolation, which needs texels that are read as floats.
+    /// Sets the filter: the nearest texel, or linear interpolation, which needs texels that are read as floats.
     #[inline]
     pub const fn filter_mode(mut self, mode: CUfilter_mode) -> Self {
         self.raw.filterMode = mode;
         self
     }
 
-    /// Adds flags: the constants `CU_TRSF_*`.
+    /// Adds flags, the constants `CU_TRSF_*`.
     #[inline]
     pub const fn flags(mut self, flags: u32) -> Self {
         self.raw.flags |= flags;
@@ -153,7 +153,7 @@ impl From<sys::CUDA_TEXTURE_DESC> for TextureDescriptor {
     }
 }
 
-/// A view of an array or mipmapped array, with another format of texels, or of a part of the levels or layers.
+/// A view of an array or mipmapped array: its texels in another format, or a part of its levels or layers.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device};
@@ -179,9 +179,9 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// Returns a view with a format, of an array of this shape. For a block-compressed format, pass a shape that is 4 times
-    /// as wide and as high as the array's, because each texel of the array is a block. Driver 580 accepts the array's own
-    /// format, but not `CU_RES_VIEW_FORMAT_NONE`.
+    /// Returns a view of an array of this shape, with texels in this format. For a block-compressed format, pass a
+    /// shape that is 4 times as wide and as high as the array's, because each texel of the array is a block. Driver 580
+    /// accepts the array's own format, but not `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
     pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {
         // Zero for a dimension that the array does not have.
@@ -202,7 +202,7 @@ impl ResourceView {
         }
     }
 
-    /// Limits the view to some levels of a mipmapped array; without this option, it has the first level only.
+    /// Sets the levels of a mipmapped array that the view has. Without this option, it has the first level only.
     #[inline]
     pub const fn levels(mut self, levels: RangeInclusive<u32>) -> Self {
         self.raw.firstMipmapLevel = *levels.start();

@@ -1,4 +1,4 @@
-//! Texture references of modules.
+//! Texture references, with which modules of older programs access textures.
 
 use core::{fmt, mem};
 use std::ffi::CString;
@@ -11,10 +11,10 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUaddress_mode, CUarray_format, CUfilter_mode, CUresult};
 use crate::{Borrowed, Context, DevicePtr, DeviceSlice, Module, Result, checked};
 
-/// A texture reference of a module, to which texels can be bound. CUDA deprecates references, and only the PTX of older
-/// programs has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
+/// A texture reference, to which texels can be bound. CUDA deprecates references, and only the PTX of older programs
+/// has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
 ///
-/// A reference of a module keeps that module loaded.
+/// A reference of a module keeps that module loaded. [`new`](Self::new) creates a reference that belongs to no module.
 pub struct TextureReference {
     raw: sys::CUtexref,
     /// `None` for a reference that belongs to no module, and for a borrowed one.
@@ -82,7 +82,8 @@ impl TextureReference {
     /// Binds an array and its format ([`cuTexRefSetArray`](checked::tex_ref_set_array)).
     ///
     /// # Safety
-    /// The array must not be destroyed as long as it is bound: until another is bound, or the module is unloaded.
+    /// The array must not be destroyed as long as it is bound: until other texels are bound, the module is unloaded, or
+    /// the reference is destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` for an array that is not live.
@@ -98,7 +99,8 @@ impl TextureReference {
     /// Binds a mipmapped array and its format ([`cuTexRefSetMipmappedArray`](checked::tex_ref_set_mipmapped_array)).
     ///
     /// # Safety
-    /// The array must not be destroyed as long as it is bound: until another is bound, or the module is unloaded.
+    /// The array must not be destroyed as long as it is bound: until other texels are bound, the module is unloaded, or
+    /// the reference is destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` for an array that is not live.
@@ -118,7 +120,8 @@ impl TextureReference {
     /// coordinates.
     ///
     /// # Safety
-    /// The memory must not be freed as long as it is bound: until other texels are bound, or the module is unloaded.
+    /// The memory must not be freed as long as it is bound: until other texels are bound, the module is unloaded, or
+    /// the reference is destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there are more values than a texture can have.
@@ -133,11 +136,13 @@ impl TextureReference {
         unsafe { checked::tex_ref_set_address(self.raw, values.ptr().as_raw(), values.size_bytes()) }
     }
 
-    /// Binds a two-dimensional picture in device memory with `pitch` bytes from one row to the next, and sets its format
+    /// Binds a two-dimensional picture in device memory, and sets its format
     /// ([`cuTexRefSetFormat`](checked::tex_ref_set_format), [`cuTexRefSetAddress2D`](checked::tex_ref_set_address_2d)).
+    /// `size` is the width and height in values, and `pitch` the number of bytes from one row to the next.
     ///
     /// # Safety
-    /// The memory must not be freed as long as it is bound: until other texels are bound, or the module is unloaded.
+    /// The memory must not be freed as long as it is bound: until other texels are bound, the module is unloaded, or
+    /// the reference is destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if the address or pitch is not
@@ -490,7 +495,7 @@ impl TextureReference {
         unsafe { checked::tex_ref_destroy(self.raw) }
     }
 
-    /// Returns the raw handle, which is valid as long as `self` or the module.
+    /// Returns the raw handle. It is valid until the module is unloaded or, without a module, as long as `self`.
     #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUtexref {

@@ -65,7 +65,8 @@ impl<'a> TextureResource<'a> {
         Self::of(CUresourcetype::CU_RESOURCE_TYPE_LINEAR, res, values.context(), None)
     }
 
-    /// Returns a two-dimensional picture in device memory, with `pitch` bytes from one row to the next.
+    /// Returns a two-dimensional picture in device memory. `size` is the width and height in values, and `pitch` the
+    /// number of bytes from one row to the next.
     ///
     /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, and the pitch one of
     /// `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`.
@@ -78,7 +79,7 @@ impl<'a> TextureResource<'a> {
         Self::pitched_with_format(values, size, pitch, T::FORMAT, T::CHANNELS)
     }
 
-    /// Returns a two-dimensional picture in device memory, in a format that `T` does not determine.
+    /// Returns a [picture](Self::pitched) in a format that `T` does not determine.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the errors of
@@ -180,7 +181,8 @@ impl fmt::Debug for TextureResource<'_> {
     }
 }
 
-/// Returns an error of `function` if rows of `width` values at this pitch do not fit into `bytes`.
+/// Returns an error of `function` if the pitch is shorter than a row, or if `height` rows of `width` values, of `value`
+/// bytes each, do not fit into `bytes`.
 #[inline]
 #[track_caller]
 pub(super) fn check_rows(

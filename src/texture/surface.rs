@@ -84,8 +84,8 @@ impl Surface {
     /// [surfaces](crate::array::ArrayShape::surface).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that does not support surfaces. Driver 580 does not check the
-    /// flag.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that cannot be a surface, such as one of block-compressed
+    /// texels. Driver 580 does not check that the array's shape allows surfaces.
     #[inline]
     #[doc(alias = "cuSurfObjectCreate")]
     #[track_caller]

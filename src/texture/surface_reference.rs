@@ -1,4 +1,4 @@
-//! Surface references of modules.
+//! Surface references, with which modules of older programs access surfaces.
 
 use core::fmt;
 use std::ffi::CString;

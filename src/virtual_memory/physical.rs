@@ -11,8 +11,8 @@ use crate::error::dropping;
 use crate::sys::{self, CUmemAllocationHandleType as HandleType};
 use crate::{Borrowed, Device, Result, checked};
 
-/// Physical memory without an address. It is accessed where an [`AddressRange`](super::AddressRange) maps it, which may be
-/// at several addresses.
+/// Physical memory without an address. An [`AddressRange`](super::AddressRange) maps it, at one or more addresses, so
+/// that it can be accessed.
 ///
 /// ```
 /// # use cuda_driver::Device;
@@ -26,7 +26,7 @@ use crate::{Borrowed, Device, Result, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Physical memory belongs to no context. Dropping it releases the handle: mappings keep the memory alive.
+/// Physical memory belongs to no context. Dropping it releases the handle; mappings keep the memory alive.
 pub struct PhysicalMemory {
     /// 0 if the handle is released.
     raw: sys::CUmemGenericAllocationHandle,

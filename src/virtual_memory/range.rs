@@ -35,7 +35,7 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 ///
 /// Unmapping and dropping wait for all work of the context, because the driver does not.
 pub struct AddressRange {
-    /// 0 if the range is freed.
+    /// 0 after the range was freed.
     raw: sys::CUdeviceptr,
     size: usize,
     /// Start and end of each mapping, in order.
@@ -58,8 +58,9 @@ impl AddressRange {
         Self::reserve_at(context, size, 0, DevicePtr::null())
     }
 
-    /// Reserves addresses with an alignment, 0 or a power of two, and at an address if that is free
-    /// ([`cuMemAddressReserve`](checked::mem_address_reserve)). The address 0 leaves the choice to the driver.
+    /// Reserves `size` bytes of addresses at `address` if they are free there, or else elsewhere
+    /// ([`cuMemAddressReserve`](checked::mem_address_reserve)). The alignment in bytes is a power of two, or 0 for the
+    /// driver's choice. With the address 0, the driver chooses the address.
     ///
     /// # Errors
     /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for an alignment that is neither 0 nor a power of
@@ -88,7 +89,7 @@ impl AddressRange {
         DevicePtr::from_raw(self.raw)
     }
 
-    /// Returns the offsets at which each mapping starts and ends, in order.
+    /// Returns the offsets at which each mapping starts and ends, in ascending order.
     #[inline]
     #[must_use]
     pub fn mappings(&self) -> &[Range<usize>] {
@@ -100,7 +101,8 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or if the offset is not
-    /// such a multiple, and `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has.
+    /// such a multiple, `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has, and
+    /// `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory.
     #[inline]
     #[doc(alias = "cuMemMap")]
     #[track_caller]
@@ -142,12 +144,13 @@ impl AddressRange {
         Ok(())
     }
 
-    /// Waits for all work of the context, and sets the access rights of locations to mappings
+    /// Waits for all work of the context, and sets the access rights of locations to the mappings in a range
     /// ([`cuMemSetAccess`](checked::mem_set_access)). Locations that are not in the list keep their rights.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part of the range is not mapped, or for access rights other than none,
-    /// read, and read-write. Also returns an error for a device that cannot access the memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range or the list is empty, if the range does not consist of whole
+    /// mappings, or for access rights other than none, read, and read-write. Also returns an error for a device that
+    /// cannot access the memory, and an error from the work that was waited for.
     #[inline]
     #[doc(alias = "cuMemSetAccess")]
     #[track_caller]
@@ -214,7 +217,7 @@ impl AddressRange {
     #[track_caller]
     pub fn slice_mut<T>(&mut self, offset: usize, len: usize) -> Result<DeviceSliceMut<'_, T>> {
         let ptr = self.part::<T>(offset, len)?;
-        // SAFETY: as above.
+        // SAFETY: memory is mapped there as long as the range is borrowed.
         Ok(unsafe { DeviceSliceMut::from_raw_parts(ptr, len, Some(&self.context)) })
     }
 
@@ -262,8 +265,8 @@ impl AddressRange {
         self.raw + offset as u64
     }
 
-    /// Waits for all work of the context, unmaps everything and frees the addresses
-    /// ([`cuMemAddressFree`](checked::mem_address_free)). Dropping does the same.
+    /// Unmaps everything and frees the addresses ([`cuMemAddressFree`](checked::mem_address_free)). If memory is
+    /// mapped, waits for all work of the context first. Dropping does the same.
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. Mappings and addresses are then leaked.
