@@ -1,8 +1,8 @@
-//! NCCL with this crate: one process for each GPU adds its vector to the vectors of the other processes.
+//! NCCL with this crate: one process for each GPU has a vector, and every process gets the sum of all vectors.
 //!
 //! Contexts, memory and streams are this crate's, and NCCL queues its work in the streams. Needs at least two GPUs and
-//! `libnccl.so.2`, which is loaded at run time: `NCCL_LIBRARY` names the file if the system's loader does not find it
-//! (Python's package has it in `nvidia/nccl/lib`).
+//! `libnccl.so.2`, which is loaded at run time. Set `NCCL_LIBRARY` to its path if the system's loader does not find it
+//! (the Python package `nvidia-nccl-cu12` has it in `nvidia/nccl/lib`).
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -16,6 +16,7 @@ mod linux {
 
     type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
+    /// The number of values in a vector.
     const N: usize = 1 << 20;
 
     unsafe extern "C" {
@@ -23,11 +24,12 @@ mod linux {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
 
-    /// The number that joins the processes.
+    /// NCCL's identifier of a group of processes: processes with the same identifier work together.
     #[derive(Clone, Copy)]
     #[repr(C)]
     struct UniqueId([u8; 128]);
 
+    /// A communicator: the handle of this process's membership in the group.
     type Comm = *mut c_void;
 
     /// The functions of NCCL that this program calls.
@@ -38,12 +40,15 @@ mod linux {
         comm_destroy: unsafe extern "C" fn(Comm) -> c_int,
     }
 
+    /// `ncclFloat32`
     const FLOAT32: c_int = 7;
+    /// `ncclSum`
     const SUM: c_int = 0;
 
     impl Nccl {
-        /// Loads the library, or returns `None` if it is not installed.
+        /// Loads the library, or returns `None` if that fails.
         fn load() -> Result<Option<Self>> {
+            // `RTLD_NOW`
             const NOW: c_int = 2;
             let name = std::env::var("NCCL_LIBRARY").unwrap_or_else(|_| "libnccl.so.2".into());
             let name = CString::new(name)?;
@@ -91,16 +96,16 @@ mod linux {
         cuda_driver_soft::from_env(Prefer::System)?.install()?;
         cuda_driver::init()?;
         if sys::DEFAULT.is_software() {
-            println!("needs two GPUs: NCCL does not run on the software driver");
+            println!("needs at least two GPUs: NCCL does not run on the software driver");
             return Ok(());
         }
         let count = Device::count()?;
         if count < 2 {
-            println!("needs two GPUs");
+            println!("needs at least two GPUs, not {count}");
             return Ok(());
         }
         let Some(nccl) = Nccl::load()? else {
-            println!("needs libnccl.so.2; NCCL_LIBRARY names the file");
+            println!("needs libnccl.so.2: set NCCL_LIBRARY to the path of the file");
             return Ok(());
         };
         match std::env::args().nth(1) {
@@ -109,14 +114,14 @@ mod linux {
         }
     }
 
-    /// Starts one process for each GPU, and sends them the number that joins them.
+    /// Starts one process for each GPU, sends them the identifier of the group, and prints their results.
     fn first_process(nccl: &Nccl, count: u32) -> Result {
         let mut id = UniqueId([0; 128]);
         // SAFETY: the pointer is valid for the write.
         ok(unsafe { (nccl.get_unique_id)(&raw mut id) }, "ncclGetUniqueId")?;
         let mut members = Vec::new();
         for rank in 0..count {
-            // NVLS would use multicast objects of NVLink, which not every system of several GPUs offers.
+            // NVLS, which uses multicast objects of NVLink, does not work on every system of several GPUs.
             let member = Command::new(std::env::current_exe()?)
                 .arg(rank.to_string())
                 .env("NCCL_NVLS_ENABLE", "0")
@@ -125,8 +130,8 @@ mod linux {
                 .spawn()?;
             members.push(member);
         }
-        // NCCL waits for all processes, so none may begin before all are ready. If one is not, this function returns, and
-        // the others read the end of their input.
+        // NCCL waits for all processes of the group, so none may join before all are ready: each writes one byte. If a
+        // process ends instead, this function returns, and the other processes fail at the end of their input.
         for member in &mut members {
             member.stdout.as_mut().ok_or("no pipe")?.read_exact(&mut [0])?;
         }
@@ -143,9 +148,9 @@ mod linux {
         if pass { Ok(()) } else { Err("a process failed".into()) }
     }
 
-    /// Adds this process's vector to the vectors of the other processes.
+    /// Adds the vectors of all processes, on the GPU of this rank.
     fn member(nccl: &Nccl, count: u32, rank: u32) -> Result {
-        // NCCL uses the CUDA runtime, and so the primary context.
+        // NCCL uses the CUDA runtime, which works in the primary context.
         let device = Device::get(rank)?;
         let context = PrimaryContext::retain(device)?.into_context();
         let _current = context.push()?;

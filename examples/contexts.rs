@@ -1,5 +1,5 @@
-//! Contexts: a thread's stack, floating contexts on several threads, libraries that share one context, and the primary
-//! context.
+//! Contexts: a thread's stack, a floating context on several threads, libraries that share their caller's context or
+//! have their own, and the primary context.
 
 use std::thread;
 
@@ -33,7 +33,7 @@ fn stack(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// A context that is current on no thread can be used on every thread: clones are references to it.
+/// A floating context is current on no thread, and can be used on every thread: clones are references to it.
 fn floating(device: Device) -> Result<()> {
     let context = Context::create(device)?;
     let threads: Vec<_> = (0..4u32)

@@ -5,6 +5,7 @@ use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
 /// `others(unsigned* values, unsigned* total, unsigned* arrived)` replaces each value by the sum of all other values.
+/// `*total` and `*arrived` must be 0 before the launch.
 const PTX: &str = "
 .version 7.0
 .target sm_60
@@ -81,14 +82,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         block: THREADS.into(),
         ..Default::default()
     };
-    // SAFETY: the kernel takes three addresses, and there is a value for each thread.
+    // SAFETY: the kernel takes three addresses, and there is a value for each thread; the buffers live until it is
+    // done.
     unsafe { others.launch_cooperative(&stream, config(blocks), arguments)? };
     stream.synchronize()?;
     let sum: u32 = (0..count).sum();
     assert_eq!(values.to_vec()?, (0..count).map(|x| sum - x).collect::<Vec<_>>());
 
     // The driver rejects a grid whose blocks would wait for blocks that cannot start.
-    // SAFETY: nothing is launched.
+    // SAFETY: nothing is launched, because there are more blocks than places.
     let rejected = unsafe { others.launch_cooperative(&stream, config(places + 1), arguments) };
     let error = rejected.expect_err("there are more blocks than places");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);

@@ -1,4 +1,4 @@
-//! Prints errors of several kinds: each message names the call, the reason and the caller's line.
+//! Prints errors of several kinds. Errors of calls name the call, the reason and the caller's line.
 
 use cuda_driver::sys::CUresult;
 use cuda_driver::{Context, Device, DeviceBuffer, Error, LaunchConfig, Module, Stream, sys};
@@ -45,18 +45,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let error = module.function("fil").expect_err("there is no such kernel");
     show("No kernel", error, CUresult::CUDA_ERROR_NOT_FOUND);
 
-    // Mistakes that this crate finds before the driver is called.
+    // A mistake that this crate finds before it calls the driver.
     let mut buffer = DeviceBuffer::<f32>::zeroed(&context, 4)?;
     let error = buffer.copy_from(&[0.0; 5]).expect_err("too many values");
     show("Range", error, CUresult::CUDA_ERROR_INVALID_VALUE);
     let fill = module.function("fill")?;
-    // The count must be a `u32`.
+    // The count must be a `u32`: the crate compares arguments with the parameters that the driver reports.
     match fill.check_args(&(buffer.ptr(), 4u64)) {
         Err(error) => println!("Arguments: {error}"),
-        Ok(_) => println!("Arguments: the driver is too old to compare them"),
+        Ok(_) => println!("Arguments: not compared, because the driver is too old to report the parameters"),
     }
 
-    // The error of a function that the driver does not export names the version that has it.
+    // The error of a function that the driver does not export names the CUDA version that added the function.
     // SAFETY: the function is live.
     let result = unsafe { cuda_driver::checked::func_get_param_count(fill.as_raw()) };
     match result {

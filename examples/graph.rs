@@ -43,7 +43,7 @@ const PTX: &str = "
 const N: u32 = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let context = Context::create(Device::first()?)?;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut values = DeviceBuffer::<f32>::alloc(&context, N as usize)?;
     let config = LaunchConfig::covering(N, 256);
 
-    // The closure queues a copy, a kernel and a copy back. They do not run, but become the nodes of a graph.
+    // The closure queues a copy, a kernel and a copy back. They do not run: they become the nodes of a graph.
     let captured = stream.capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, |stream| {
         // SAFETY: buffers and module outlive the graph, and the arguments have the types of the kernel's parameters.
         unsafe {
@@ -88,17 +88,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         count.fetch_add(1, Ordering::Relaxed);
     })?;
     let exec = graph.instantiate()?;
-    // SAFETY: as above.
+    // SAFETY: both buffers are live, and no other work uses them.
     unsafe { exec.launch(&stream)? };
 
     // Later launches use another argument; the pending launch keeps the first one.
     // SAFETY: the arguments have the types of the kernel's parameters.
     unsafe { exec.set_kernel(kernel, &scale, config, (values.ptr(), 10.0_f32, N))? };
-    // SAFETY: as above.
+    // SAFETY: both buffers are live, and no other work uses them.
     unsafe { exec.launch(&stream)? };
     // A launch without the kernel.
     exec.set_enabled(kernel, false)?;
-    // SAFETY: as above.
+    // SAFETY: both buffers are live, and no other work uses them.
     unsafe { exec.launch(&stream)? };
     stream.synchronize()?;
     let launches = launches.load(Ordering::Relaxed);
@@ -109,7 +109,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     assert!(launches == 3 && host.iter().all(|value| *value == 40.0));
 
-    // An executable graph takes new parameters from a graph with the same nodes and edges only.
+    // An executable graph takes new parameters only from a graph with the same nodes and edges. `captured` does not
+    // have the host function.
     if let Err(error) = exec.update(&captured) {
         println!("{error}");
     }

@@ -1,4 +1,4 @@
-//! Green contexts: two kernels at the same time, each on its own part of the device's multiprocessors.
+//! Green contexts: a kernel is launched twice, each time on another part of the device's multiprocessors.
 
 use cuda_driver::green_context::DeviceResource;
 use cuda_driver::sys::CUdevResourceType;
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         unsafe { squares.launch(&stream, config, (buffer.ptr(),))? };
         started.push((part, stream, buffer));
     }
-    // Both kernels are queued now, and can run at the same time.
+    // Both launches are queued now, and can run at the same time.
     for (part, stream, buffer) in started {
         stream.synchronize()?;
         assert_eq!(

@@ -8,7 +8,7 @@ use cuda_driver::ipc::{EventHandle, HANDLE_BYTES, MemoryHandle};
 use cuda_driver::{Context, Device, DeviceBuffer, Event, IpcBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `scale(float* values, unsigned n, float factor)`
+/// `scale(float* values, unsigned n, float factor)` multiplies each value.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -77,7 +77,7 @@ fn first_process() -> Result {
     let filled = Event::interprocess(&context)?;
     filled.record(&stream)?;
 
-    // The handles are 64 bytes each; they go through a pipe.
+    // The handles, of 64 bytes each, are sent through a pipe.
     let mut other = Command::new(std::env::current_exe()?)
         .arg("other")
         .stdin(Stdio::piped())
@@ -113,7 +113,7 @@ fn other_process() -> Result {
     let mut pipe = std::io::stdin();
     pipe.read_exact(&mut memory)?;
     pipe.read_exact(&mut event)?;
-    // SAFETY: the first process keeps both until this process ends.
+    // SAFETY: the first process keeps the memory and its event until this process ends.
     let (buffer, filled) = unsafe {
         (
             IpcBuffer::<f32>::open(&context, MemoryHandle::from_bytes(memory))?,

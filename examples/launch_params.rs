@@ -1,4 +1,4 @@
-//! Two ways to pass arguments: pointers to each value, and one packed buffer. The kernel has the parameters of the
+//! Two ways to pass arguments: a pointer to each value, and one packed buffer. The kernel has the parameters of the
 //! example in the Driver API guide: `int, float4, char, float, CUdeviceptr, float2`. The buffer is filled value by
 //! value, and then from a padded C struct.
 
@@ -6,7 +6,7 @@ use cuda_driver::vector::{float2, float4};
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, LaunchConfig, Module, ParamBuffer, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `store(int i, float4 f4, char c, float f, float* out, float2 f2)` writes all components.
+/// `store(int i, float4 f4, char c, float f, float* out, float2 f2)` writes all components to `out`.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -117,7 +117,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let (function, stream_raw, none) = (store.as_raw(), stream.as_raw(), std::ptr::null_mut());
     let list = extra.as_mut_ptr();
-    // SAFETY: the handles are live, and the list points to the struct and the number of its bytes that are parameters.
+    // SAFETY: the handles are live, and the list points to the struct and to the number of bytes that the parameters
+    // occupy.
     unsafe { cuda_driver::checked::launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream_raw, none, list)? };
     stream.synchronize()?;
     assert_eq!(struct_out.to_vec()?, by_pointers);

@@ -4,7 +4,8 @@ use cuda_driver::sys::CUfunction_attribute;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Library, Stream, Version};
 use cuda_driver_soft::Prefer;
 
-/// `scale(float* values, unsigned n)` multiplies by the variable `factor` and counts its launches in `launches`.
+/// `scale(float* values, unsigned n)` multiplies each value by the variable `factor`, and counts its launches in
+/// the variable `launches`. It runs in one block.
 const PTX: &str = "
 .version 7.0
 .target sm_52

@@ -4,7 +4,7 @@ use cuda_driver::sys::{CUdevice_attribute, CUmem_advise, CUmemLocation};
 use cuda_driver::{Context, Device, LaunchConfig, ManagedBuffer, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `add(const float* x, float* y, unsigned n)`: adds x to y.
+/// `add(const float* x, float* y, unsigned n)` adds `x` to `y`.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -41,7 +41,7 @@ const PTX: &str = "
 const COUNT: usize = 1 << 18;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let device = Device::first()?;
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     y.host_mut()?.fill(1.0);
 
-    // Advice and prefetches do not change results. With them, the kernel does not wait for pages.
+    // Advice and prefetches do not change results. With them, the pages are on the device before the kernel runs.
     let on_device = CUmemLocation::device(device.as_raw());
     x.advise(.., CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY, on_device)?;
     x.prefetch(.., on_device, &stream)?;
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Last prefetch of y: {} (-1 is the host)",
         attributes.last_prefetch_location
     );
-    // `host` would wait for the kernel, too.
+    // `host` also waits for the kernel, so it needs no `synchronize` before it.
     let is_right = y.host()?.iter().enumerate().all(|(i, value)| *value == i as f32 + 1.0);
     println!("Result = {}", if is_right { "PASS" } else { "FAIL" });
     Ok(())

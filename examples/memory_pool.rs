@@ -5,7 +5,7 @@ use cuda_driver::sys::CUmemPool_attribute as Attribute;
 use cuda_driver::{Context, Device, HostBuffer, LaunchConfig, MemPool, Module, Stream, StreamBuffer, sys};
 use cuda_driver_soft::Prefer;
 
-/// `square(float* values, unsigned n)`
+/// `square(float* values, unsigned n)` squares each value.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -39,7 +39,7 @@ const PTX: &str = "
 const COUNT: usize = 100_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let device = Device::first()?;

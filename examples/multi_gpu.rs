@@ -5,7 +5,7 @@ use std::thread;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `square(float* values, unsigned n)`
+/// `square(float* values, unsigned n)` squares each value.
 const PTX: &str = "
 .version 7.0
 .target sm_52

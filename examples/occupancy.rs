@@ -3,7 +3,8 @@
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `reverse(unsigned* values)` reverses the values of each block in dynamic shared memory, 4 bytes for each thread.
+/// `reverse(unsigned* values)` reverses the values of each block. It needs 4 bytes of dynamic shared memory for each
+/// thread.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -61,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let active = per_processor * best.threads;
     println!("Active: {per_processor} blocks on a multiprocessor, {active} of {threads} threads");
     println!(
-        "Each of them could have {} bytes of dynamic shared memory",
+        "Each of these blocks could have {} bytes of dynamic shared memory",
         reverse.available_dynamic_shared(per_processor, best.threads)?
     );
 

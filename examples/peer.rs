@@ -5,7 +5,7 @@
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `twice(float* to, const float* from, unsigned n)`
+/// `twice(float* to, const float* from, unsigned n)` stores twice each value.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     stream.synchronize()?;
     let by_kernel = target.to_vec()? == doubled;
 
-    // A copy from device to device needs no access, but is faster with it.
+    // A copy between devices does not need the access, but may be faster with it.
     let mut back = DeviceBuffer::<f32>::zeroed(&far, N)?;
     back.as_mut_slice().copy_from_peer(&target)?;
     near.synchronize()?;

@@ -52,7 +52,7 @@ const CALLEE: &str = "
 }
 ";
 
-/// Runs `store` with four threads and returns what they stored.
+/// Runs `store` with four threads and returns the stored values.
 fn run(context: &Context, module: &Module) -> cuda_driver::Result<Vec<u32>> {
     let store = module.function("store")?;
     let stream = Stream::new(context)?;
@@ -64,7 +64,7 @@ fn run(context: &Context, module: &Module) -> cuda_driver::Result<Vec<u32>> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let context = Context::create(Device::first()?)?;
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if cuda_driver::version()? >= Version::from_raw(13010) {
         options.loader_threads = Some(2);
     } else {
-        println!("needs CUDA 13.1 for loader threads\n");
+        println!("The option `loader_threads` needs a driver of CUDA 13.1 or later\n");
     }
     let linker = Linker::new(&context, &options)?;
     linker.add_ptx("caller.ptx", CALLER)?;
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         image.link_ms(),
         image.as_bytes().len()
     );
-    // On a GPU: the resources that each kernel uses.
+    // On a GPU, the log lists the resources that each kernel uses.
     println!("{}", image.info_log());
 
     let module = image.load(&context)?;

@@ -1,4 +1,5 @@
-//! Adds a million numbers: each block adds 256 of them in shared memory, and further passes add the sums of the blocks.
+//! Adds a million numbers: each block adds 256 of them in shared memory, and further launches add the sums of the
+//! blocks.
 
 use std::error::Error;
 
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let values: Vec<u64> = (0..1_000_000).map(|i| i * i).collect();
     let mut sums = DeviceBuffer::from_slice(&context, &values)?;
-    // Buffers that queued kernels read stay here until the end.
+    // Keeps the buffers that queued kernels read.
     let mut read = Vec::new();
     while sums.len() > 1 {
         let count = u32::try_from(sums.len())?;

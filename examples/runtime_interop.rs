@@ -24,8 +24,9 @@ mod linux {
     struct Library(*mut c_void);
 
     impl Library {
-        /// Opens the first library that the system's loader finds.
+        /// Opens the first of these libraries that the system's loader finds.
         fn open(names: &[&CStr]) -> Option<Self> {
+            // `RTLD_NOW`
             const NOW: c_int = 2;
             names.iter().find_map(|name| {
                 // SAFETY: the name is a C string; NVIDIA's libraries may be loaded at any time.
@@ -86,7 +87,7 @@ mod linux {
             )
         };
 
-        // Counting devices makes no context current, and does not activate the primary context.
+        // The runtime makes no context current when it counts devices.
         let device = Device::first()?;
         let mut count = 0;
         // SAFETY: the pointer is valid for the write.
@@ -95,8 +96,8 @@ mod linux {
         assert!(Context::current_raw()?.is_null());
         println!("cudaGetDeviceCount: {count}, no current context");
 
-        // The runtime uses the primary context, which this crate retains. (`cudaSetDevice` makes it current from CUDA
-        // 12 on, before that the first call that needs it does.)
+        // The runtime makes the primary context current: from CUDA 12 on in `cudaSetDevice`, before that in the first
+        // call that needs a context. This crate then retains the same context.
         // SAFETY: the device exists; `cudaFree` ignores null.
         unsafe {
             ok(set_device(device.as_raw()), "cudaSetDevice")?;
@@ -104,13 +105,13 @@ mod linux {
         }
         let context = PrimaryContext::retain(device)?.into_context();
         assert!(context.is_current()?);
-        println!("cudaSetDevice made the primary context current");
+        println!("the runtime made the primary context current");
 
         // Memory of the runtime, owned and freed by this crate.
         let mut address = std::ptr::null_mut();
         // SAFETY: the pointer is valid for the write.
         ok(unsafe { malloc(&raw mut address, 4 * 1000) }, "cudaMalloc")?;
-        // SAFETY: `cudaMalloc` allocated 1000 values in this context, and nothing else frees them.
+        // SAFETY: `cudaMalloc` allocated 1000 values in this context, and no other code frees them.
         let mut theirs = unsafe { DeviceBuffer::<f32>::from_raw(address as sys::CUdeviceptr, 1000, &context) };
         theirs.copy_from(&[1.5; 1000])?;
         assert_eq!(theirs.to_vec()?, [1.5; 1000]);
@@ -136,7 +137,7 @@ mod linux {
         Ok(())
     }
 
-    /// Computes a dot product of this crate's memory with cuBLAS, which works in the current context.
+    /// Computes a dot product of two vectors in this crate's memory with cuBLAS, which works in the current context.
     fn dot_product(blas: Library, context: &Context) -> Result {
         type Handle = *mut c_void;
         type Dot = unsafe extern "C" fn(Handle, c_int, *const f32, c_int, *const f32, c_int, *mut f32) -> c_int;

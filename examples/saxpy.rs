@@ -39,7 +39,7 @@ const PTX: &str = "
 ";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let device = Device::first()?;

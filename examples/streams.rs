@@ -1,12 +1,12 @@
-//! Streams and events: two streams that overlap copies and kernels, an event that orders them and measures time, and a host
-//! function.
+//! Streams and events: a copy and a kernel in two streams, an event that orders them, events that measure their time, a
+//! host function, and stream priorities.
 
 use std::sync::mpsc;
 
 use cuda_driver::{Context, Device, DeviceBuffer, Event, HostBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `double(float* values, unsigned n)`
+/// `double(float* values, unsigned n)` doubles each value.
 const PTX: &str = "
 .version 7.0
 .target sm_52
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (copies, work) = (Stream::non_blocking(&context)?, Stream::non_blocking(&context)?);
     let (start, copied, end) = (Event::new(&context)?, Event::new(&context)?, Event::new(&context)?);
 
-    // A copy from page-locked memory does not block this thread. It owns its buffers until it is done.
+    // A copy from page-locked memory does not block this thread. `upload` owns the buffers until the copy is done.
     let host = HostBuffer::from_slice(&context, &[1.5f32; COUNT])?;
     let device = DeviceBuffer::alloc(&context, COUNT)?;
     let values = device.ptr();
@@ -58,11 +58,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The kernel in the other stream waits for the copy, but this thread does not.
     work.wait_event(&copied)?;
     let config = LaunchConfig::covering(COUNT as u32, 256);
-    // SAFETY: the kernel takes an address and a count. `upload` keeps the memory, and is waited for after `work`.
+    // SAFETY: the kernel takes an address and a count. `upload` keeps the memory until this thread waits for it, after
+    // `work`.
     unsafe { double.launch(&work, config, (values, COUNT as u32))? };
     end.record(&work)?;
 
-    // A host function runs after the work before it.
+    // A host function runs after the work that was queued before it.
     let (sender, receiver) = mpsc::channel();
     work.launch_host_fn(move || sender.send("the kernel is done").expect("the receiver waits"))?;
     println!("Host function: {}", receiver.recv()?);
@@ -70,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(work.query()? && end.query()?);
     println!("Copy and kernel took {} ms", start.elapsed_ms(&end)?);
 
-    // The copy is done, so it returns both buffers, which the next copy takes.
+    // The copy is done, so `wait` returns both buffers immediately. The next copy takes them.
     let (host, device) = upload.wait()?;
     let (_, host) = copies.download(device, host)?.wait()?;
     assert!(host.iter().all(|value| value.to_bits() == 3.0f32.to_bits()));

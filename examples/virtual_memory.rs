@@ -1,5 +1,5 @@
 //! Virtual memory: a vector in device memory that grows without moving. It reserves a large address range, and maps
-//! more memory there when it is full.
+//! more memory there when the mapped part is full.
 
 use cuda_driver::bytemuck::NoUninit;
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory, read_write};
@@ -58,7 +58,7 @@ impl<T: NoUninit> DeviceVec<T> {
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    // Uses the system's driver if it has a device, else the software driver.
+    // By default, uses the system's driver if it has a device, else the software driver.
     cuda_driver_soft::from_env(Prefer::System)?.install()?;
     cuda_driver::init()?;
     let device = Device::first()?;
@@ -76,7 +76,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         vector.extend(&values)?;
         expected.extend(values);
         println!(
-            "{} values in {} mappings of {} bytes at {:?}",
+            "{} values in {} mappings, {} bytes in total, at {:?}",
             vector.len,
             vector.range.mappings().len(),
             vector.mapped,

@@ -1,4 +1,4 @@
-//! Kernels with the types of their parameters.
+//! Typed kernels: the compiler checks the types of a launch's arguments.
 
 use std::marker::PhantomData;
 
@@ -12,6 +12,8 @@ pub(crate) struct Kernel<A> {
 }
 
 impl<A: KernelArgs> Kernel<A> {
+    /// Returns the kernel with the types of its parameters.
+    ///
     /// # Safety
     /// The kernel must have parameters of these types.
     pub(crate) unsafe fn new(function: Function) -> Self {
@@ -21,6 +23,8 @@ impl<A: KernelArgs> Kernel<A> {
         }
     }
 
+    /// Queues a launch in a stream.
+    ///
     /// # Safety
     /// The memory that the kernel accesses with these arguments must stay valid until the kernel is done, and nothing
     /// else may access the memory that it writes.

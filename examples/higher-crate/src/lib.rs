@@ -8,7 +8,7 @@ use kernel::Kernel;
 /// PTX of `kernels/vector.cu`.
 const PTX: &str = include_str!("../kernels/vector.ptx");
 
-/// Threads per block: `sum` is written for this number.
+/// Threads per block. The kernel `sum` requires this number.
 const THREADS: u32 = 256;
 
 /// A GPU with the kernels of this crate.
@@ -25,16 +25,16 @@ pub struct Gpu {
 pub struct Vector(DeviceBuffer<f32>);
 
 impl Gpu {
-    /// Uses the first device.
+    /// Loads the kernels on the first device.
     pub fn new() -> Result<Gpu> {
         cuda_driver::init()?;
         let context = Context::create(Device::first()?)?;
         let module = Module::from_ptx(&context, PTX)?;
         Ok(Gpu {
             stream: Stream::new(&context)?,
-            // SAFETY: `axpy(float, const float*, float*, unsigned)`.
+            // SAFETY: the kernel is `axpy(float, const float*, float*, unsigned)`.
             axpy: unsafe { Kernel::new(module.function("axpy")?) },
-            // SAFETY: `sum(const float*, float*, unsigned)`.
+            // SAFETY: the kernel is `sum(const float*, float*, unsigned)`.
             sum: unsafe { Kernel::new(module.function("sum")?) },
             context,
         })
@@ -48,7 +48,7 @@ impl Gpu {
     /// Adds `a * x` to `y`.
     ///
     /// # Panics
-    /// Panics if the lengths differ.
+    /// Panics if the lengths differ, or if the vectors have 2^32 values or more.
     pub fn axpy(&self, a: f32, x: &Vector, y: &mut Vector) -> Result<()> {
         assert_eq!(x.len(), y.len(), "the vectors differ in length");
         let Some(config) = config(x.len()) else { return Ok(()) };
@@ -60,7 +60,10 @@ impl Gpu {
         self.stream.synchronize()
     }
 
-    /// Returns the sum of a vector.
+    /// Returns the sum of a vector's values.
+    ///
+    /// # Panics
+    /// Panics if the vector has 2^32 values or more.
     pub fn sum(&self, x: &Vector) -> Result<f32> {
         let Some(config) = config(x.len()) else { return Ok(0.0) };
         let sums = DeviceBuffer::<f32>::zeroed(&self.context, config.grid.x as usize)?;

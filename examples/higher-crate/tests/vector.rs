@@ -33,12 +33,12 @@ fn sums_of_lengths_around_a_block() {
     }
 }
 
-/// The counts are the same on every machine.
+/// The software driver counts the same accesses on every machine.
 #[test]
 fn axpy_moves_each_sector_once() {
     let gpu = gpu();
     if !cuda_driver::sys::DEFAULT.is_software() {
-        println!("needs the software driver, which counts");
+        println!("needs the software driver, which counts memory accesses");
         return;
     }
     let (x, mut y) = (gpu.vector(&values(1024)).unwrap(), gpu.vector(&values(1024)).unwrap());
@@ -54,7 +54,7 @@ fn axpy_moves_each_sector_once() {
 fn sum_has_no_bank_conflicts() {
     let gpu = gpu();
     if !cuda_driver::sys::DEFAULT.is_software() {
-        println!("needs the software driver, which counts");
+        println!("needs the software driver, which counts memory accesses");
         return;
     }
     let x = gpu.vector(&values(1000)).unwrap();
@@ -64,12 +64,12 @@ fn sum_has_no_bank_conflicts() {
     assert_eq!(report.kernel("sum").expect("a launch").total.bank_conflicts(), 0);
 }
 
-/// There are no data races and no reads of uninitialised memory.
+/// There are no data races, no reads of uninitialised memory, and no barriers that only some threads reach.
 #[test]
 fn kernels_have_no_races() {
     let gpu = gpu();
     if !cuda_driver::sys::DEFAULT.is_software() {
-        println!("needs the software driver, which checks");
+        println!("needs the software driver, which checks memory accesses and barriers");
         return;
     }
     let checks = cuda_driver_soft::check(Checks::RACE | Checks::INIT | Checks::SYNC).unwrap();
