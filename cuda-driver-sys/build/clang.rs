@@ -26,6 +26,7 @@ pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model
     outcome.map_err(|error| explained(&error))
 }
 
+/// Returns the error with its cause and the fix.
 fn explained(error: &str) -> String {
     if error.contains("Unable to find libclang") {
         return format!(
@@ -43,14 +44,14 @@ fn explained(error: &str) -> String {
     }
     if error.contains("file not found") {
         return format!(
-            "a header of the C library is missing. Install them (Debian and Ubuntu: libc6-dev, for other targets \
+            "a header of the C library is missing. Install its headers (Debian and Ubuntu: libc6-dev, for other targets \
              libc6-dev-ARCH-cross), or set BINDGEN_EXTRA_CLANG_ARGS to `-I FOLDER` or `--sysroot=FOLDER`, {OFF}.\n{error}"
         );
     }
     format!("{error}\nPlease report this, {OFF}.")
 }
 
-/// Returns the places where the crate clang-sys looks for libclang.
+/// Returns the places where the crate clang-sys, which bindgen uses, looks for libclang.
 fn searched() -> String {
     let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let set = |name: &str| {

@@ -33,7 +33,7 @@ pub(crate) fn read(text: impl Fn(&str) -> Result<String, String>) -> Result<(Mod
     Ok((model, registry))
 }
 
-/// Returns the items of all lines, without comments and lines for which `parse` returns `None`.
+/// Returns the items of all lines, except comments and lines for which `parse` returns `None`.
 fn lines<T>(text: &str, file: &str, parse: impl Fn(&str) -> Result<Option<T>, String>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -198,7 +198,7 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
     };
     Some(Entry {
         group: group.to_owned(),
-        // A second text follows, which is generated.
+        // The documentation is two strings. The second one, which has the version and the link, is not needed.
         does: doc.split_once("\" \"").map_or("", |(does, _)| does).to_owned(),
         symbol,
         base: base.to_owned(),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, in_order, twin};
 
-/// Words in one text, each once, and the places where they start.
+/// Words in one text, each once, and the offsets at which they start.
 #[derive(Default)]
 struct Text {
     text: String,
@@ -64,7 +64,7 @@ pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
                 kinds.push(ty);
             }
             let kind = kinds.iter().position(|kind| kind == ty);
-            // Keywords of Rust have an underscore at the end.
+            // bindgen appends an underscore to names that are keywords of Rust.
             let name = name.strip_suffix('_').unwrap_or(name);
             _ = write!(
                 parameters,
@@ -150,7 +150,7 @@ pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
     )
 }
 
-/// Returns the index of the enumeration that is the type of a parameter.
+/// Returns the index of the enumeration that is the type of a parameter; `None` for other types.
 fn enumeration(model: &Model, ty: &str) -> Option<usize> {
     let mut name = ty.to_owned();
     while let Some(alias) = model.aliases.iter().find(|alias| alias.name == name) {

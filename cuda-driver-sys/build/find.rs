@@ -8,8 +8,9 @@ use crate::pkg_config;
 /// Environment variables that name a toolkit, in order of precedence.
 pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
-/// Returns the folder that contains `cuda.h`. Searches the toolkit in `CUDA_PATH` or `CUDA_HOME`, then the folders of
-/// pkg-config, then the usual folders, then a header package installed by pip.
+/// Returns the folder that contains `cuda.h`. If `CUDA_PATH` or `CUDA_HOME` is set, searches only the toolkit that it
+/// names. Otherwise searches the folder that pkg-config names, then the usual folders, then the header packages that
+/// pip installed.
 ///
 /// # Errors
 /// A list of every place that was searched.
@@ -29,13 +30,13 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
             format!(
                 "{variable} is set, but there is no cuda.h in {}; set it to the folder of a toolkit, or switch the feature \
                  `bindgen` off: the committed bindings need no header",
-                tried.join(" nor in ")
+                tried.join(" or ")
             )
         });
     }
     let from_pkg_config = from_pkg_config();
     if from_pkg_config.is_empty() {
-        tried.push("the packages of pkg-config (which has no CUDA package)".to_owned());
+        tried.push("the packages of pkg-config (which is missing or has no CUDA package)".to_owned());
     }
     let found = holds_header(&from_pkg_config, &mut tried)
         .or_else(|| holds_header(&usual(), &mut tried))
@@ -49,7 +50,7 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
     })
 }
 
-/// Returns the first of these that contains the header; adds the others to `tried`.
+/// Returns the first of these folders that contains the header; adds the folders before it to `tried`.
 fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf> {
     for folder in folders {
         if folder.join("cuda.h").is_file() {
@@ -60,6 +61,7 @@ fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf>
     None
 }
 
+/// Returns the include folder of the first CUDA package that pkg-config knows, if any.
 fn from_pkg_config() -> Vec<PathBuf> {
     let names = pkg_config::names();
     let mut folders = names
@@ -78,6 +80,7 @@ fn usual() -> Vec<PathBuf> {
     fixed.iter().map(PathBuf::from).collect()
 }
 
+/// Returns the include folders in which pip installs NVIDIA's header packages.
 fn from_pip() -> Vec<PathBuf> {
     // Without permission to write to the first folder, pip installs into the second one.
     const PROGRAM: &str =

@@ -2,9 +2,9 @@
 //!
 //! `cargo xtask generate` and, with the feature `bindgen`, `build.rs` both include this file. bindgen reads the header;
 //! `model` sorts its items into constants, enumerations, records, aliases and functions; `render` writes the Rust
-//! source, which contains no text of the header.
+//! source, which contains no comment of the header.
 
-// Only build.rs needs this.
+// Only build.rs reports errors of an incomplete clang.
 #[cfg(feature = "bindgen")]
 mod clang;
 #[cfg(any(feature = "bindgen", test))]
@@ -29,7 +29,7 @@ const MISTYPED: &[&str] = &["CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY"];
 /// The location of the header, and arguments for clang.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
-    /// The folder that contains `cuda.h` and `cudaTypedefs.h`.
+    /// The folder that contains `cuda.h` and, in most toolkits, `cudaTypedefs.h`.
     pub(crate) include: PathBuf,
     /// The path of `wrapper.h`.
     pub(crate) wrapper: PathBuf,
@@ -51,7 +51,8 @@ pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
 /// with the feature `bindgen`.
 ///
 /// # Errors
-/// The differences between the header and the committed bindings, one line each, or a file that could not be read.
+/// The differences between the header and the committed bindings, one line each; an error of [`read_header`]; or a file
+/// that could not be read or written.
 #[cfg(feature = "bindgen")]
 pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Result<(), String> {
     let input = Input {
@@ -96,7 +97,8 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
     let mut builder = bindgen::Builder::default()
         .header(path_text(&input.wrapper)?)
         .clang_arg(format!("-I{}", path_text(&input.include)?))
-        // Without C11 the header drops the alignment of CUtensorMap; the second option declares all 685 exports.
+        // With a standard before C11, the header drops the alignment of CUtensorMap. The macro makes it declare all
+        // variants of functions.
         .clang_args(["-x", "c", "-std=c17", "-D__CUDA_API_VERSION_INTERNAL"])
         .clang_args(&input.clang_args)
         .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|_| "bindgen does not know Rust 1.85".to_owned())?)

@@ -24,7 +24,7 @@ const VARIABLES: &[&str] = &[
 /// The file name that the linker looks for.
 const FILE: &str = "libcuda.so";
 
-/// The source of a library with the driver's name and the one symbol.
+/// The source of a library with the driver's name and the one symbol that programs are linked against.
 const STUB: &str = "\
 #![no_std]
 #[panic_handler]
@@ -38,7 +38,10 @@ pub extern \"C\" fn cuInit(_flags: u32) -> u32 {
 }
 ";
 
-/// Prints the linker arguments for cargo. The error lists the places that were tried.
+/// Prints the linker arguments for cargo.
+///
+/// # Errors
+/// A variable that cargo did not set, a file that could not be written, or a stub that could not be built.
 pub(crate) fn link() -> Result<(), String> {
     for variable in TOOLKIT.iter().chain(VARIABLES) {
         println!("cargo::rerun-if-env-changed={variable}");
@@ -66,7 +69,7 @@ pub(crate) fn link() -> Result<(), String> {
     }
     match found {
         Some(file) => {
-            // If the file is removed, the link is dangling, and another version may be in another folder.
+            // If the file is removed, the link to it is dangling, and another folder may contain the library.
             println!("cargo::rerun-if-changed={}", file.display());
             provide(&file, &there).map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
         }
@@ -180,7 +183,7 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
     ))
 }
 
-/// Returns the linker that cargo uses, and the flags that select one.
+/// Returns the flags for the linker that cargo uses, and those in `RUSTFLAGS` that select a linker.
 fn linker() -> Vec<String> {
     let mut flags = Vec::new();
     if let Ok(linker) = variable("RUSTC_LINKER") {

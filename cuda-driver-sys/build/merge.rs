@@ -1,4 +1,5 @@
-//! Merges a user's header into the committed bindings: items in both must agree, newer items are added.
+//! Merges a user's header into the committed bindings. Items in both must agree; if the header is of a newer CUDA
+//! version, its other items are added.
 
 #[cfg(any(feature = "bindgen", test))]
 use std::collections::BTreeSet;
@@ -36,13 +37,13 @@ const CHANGED_LAYOUTS: &[(&str, &[(u64, u64)])] = &[
     ("CUDA_EVENT_RECORD_NODE_PARAMS_st", &[(8, 8), (16, 8)]),
 ];
 
-/// Fields that moved in a record of constant size, or that a later header took from the reserved bytes.
+/// Padding and reserved fields. Their offsets may differ, because later headers use some of their bytes for new fields.
 const CHANGED_FIELDS: &[&str] = &["reserved", "_oversize", "padding", "pad"];
 
-/// Merges a header into the committed bindings.
+/// Merges a header into the committed bindings. Adds nothing if the header's CUDA version is not newer than theirs.
 ///
 /// # Errors
-/// One sentence for each difference between items in both.
+/// One sentence for each unexpected difference between items in both.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn merge(
     mut committed: Model,
@@ -62,8 +63,8 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
-/// Returns the functions of a header that neither the registry contains nor [`merge`] adds: functions of a vendor, in a
-/// header whose CUDA version is not newer than the committed bindings.
+/// Returns the functions of a header that the registry does not contain and [`merge`] does not add, because the
+/// header's CUDA version is not newer than the bindings'. A header that a vendor extended has such functions.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn left_out<'a>(committed: &Model, registry: &[Entry], header: &'a Model) -> Vec<&'a str> {
     if version(header) > version(committed) {
@@ -75,7 +76,7 @@ pub(crate) fn left_out<'a>(committed: &Model, registry: &[Entry], header: &'a Mo
         .collect()
 }
 
-/// Returns the header's `CUDA_VERSION`.
+/// Returns the `CUDA_VERSION` of a header or of the bindings; 0 if it is not defined.
 pub(crate) fn version(model: &Model) -> i128 {
     model
         .constants
@@ -84,7 +85,7 @@ pub(crate) fn version(model: &Model) -> i128 {
         .map_or(0, |constant| constant.value)
 }
 
-/// Returns one sentence for each unexpected difference between items in both.
+/// Returns one sentence for each unexpected difference between items in both the committed bindings and the header.
 pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
     let mut found = Vec::new();
     for theirs in &header.constants {
@@ -157,7 +158,7 @@ fn may_be(name: &str, values: &[i128]) -> bool {
     GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
 }
 
-/// Adds the items that the committed bindings lack. Existing items stay unchanged.
+/// Adds the items and enumerators that the committed bindings lack. Existing ones stay unchanged.
 #[cfg(any(feature = "bindgen", test))]
 fn add(committed: &mut Model, header: &Model) {
     let constants: BTreeSet<String> = committed.constants.iter().map(|c| c.name.clone()).collect();

@@ -68,10 +68,10 @@ pub(crate) struct Layout {
     pub(crate) offsets: Vec<(String, u64)>,
 }
 
-/// Returns true for enumerators that mark the end of an enumeration and change with every release: a program that uses
-/// one is wrong on the next driver.
+/// Returns true for enumerators that mark the end of an enumeration. Their values change when a release adds
+/// enumerators, so a program that uses one would be wrong on a newer driver.
 fn is_sentinel(enumerator: &str) -> bool {
-    // These also end in MAX, but are real values.
+    // These also end in `_MAX`, but are real values.
     const MEANT: &[&str] = &[
         "CU_CTX_LMEM_RESIZE_TO_MAX",
         "CU_ATOMIC_OPERATION_INTEGER_MAX",
@@ -85,7 +85,7 @@ impl Model {
     /// Sorts bindgen's output.
     ///
     /// # Errors
-    /// An item of a kind that no header had before, which the generator does not support yet.
+    /// An item of a kind or form that the generator does not support, because no known header has one.
     pub(crate) fn from_bindgen(file: &syn::File) -> Result<Self, String> {
         let mut model = Self::default();
         let mut typedefs: Vec<(String, String)> = Vec::new();
@@ -281,7 +281,7 @@ fn declaration(signature: &syn::Signature) -> Result<Declaration, String> {
 pub(crate) fn type_text(ty: &Type) -> String {
     match ty {
         Type::Ptr(pointer) => {
-            // syn 3 names the two kinds of raw pointer in one field.
+            // `quote!` separates the tokens: `* const T`.
             let kind = if quote::quote!(#pointer).to_string().starts_with("* const") {
                 "*const"
             } else {
