@@ -1,4 +1,4 @@
-//! Functions: the kernels of a module.
+//! Functions: the kernels of a module, their launches, parameters and settings.
 
 mod attribute;
 mod occupancy;
@@ -135,10 +135,12 @@ impl Function {
     /// [`Graph::keep`](crate::Graph::keep).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and for arguments that do not fit, if the
-    /// driver or the comparison detects it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs more resources than
-    /// the device has, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. Errors while the
-    /// kernel runs are returned by later calls.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, for more dynamic shared memory than
+    /// [`max_dynamic_shared_bytes`](Self::max_dynamic_shared_bytes), and for arguments that do not fit, if the driver
+    /// or the comparison detects it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs more registers than a
+    /// multiprocessor has, `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and
+    /// `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. Errors while the kernel runs are
+    /// returned by later calls.
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]

@@ -1,7 +1,7 @@
 //! Host functions in streams: closures that the driver calls, and their panics.
 //!
-//! A panic must not unwind through the driver. It is stored, and resumes in the next call of this crate that waits for
-//! the stream, for an event recorded in it, or for the context.
+//! A panic must not unwind through the driver. It is stored, and resumes when this crate next synchronises with the
+//! stream, with an event that was recorded in it afterwards, or with the context.
 
 use core::ffi::c_void;
 use core::mem::{self, ManuallyDrop};

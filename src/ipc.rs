@@ -113,8 +113,8 @@ pub struct IpcBuffer<T> {
 }
 
 impl<T> IpcBuffer<T> {
-    /// Opens memory of another process ([`cuIpcOpenMemHandle`](checked::ipc_open_mem_handle)). The number of values follows
-    /// from the size of its allocation ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
+    /// Opens memory of another process ([`cuIpcOpenMemHandle`](checked::ipc_open_mem_handle)). The number of values
+    /// follows from the size of the allocation ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
     ///
     /// # Safety
     /// The handle must come from a process that keeps the memory allocated until this buffer is dropped and all work that

@@ -49,7 +49,8 @@
 //!   until the work is done. Races on device memory are not prevented: order copies and kernels with streams and
 //!   events, as in C. They are not undefined behaviour on the host, because any bytes are a valid value of a type that
 //!   can be [copied to the host](Download).
-//! - A panic in a [host function](Stream::launch_host_fn) resumes in the next call that waits for it.
+//! - A panic in a [host function](Stream::launch_host_fn) resumes in the next `synchronize` of its stream, of an event
+//!   recorded after it, or of the context.
 //! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
 //!   other libraries; [`check_in`] turns their codes into errors.
 //! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw`

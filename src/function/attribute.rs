@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUclusterSchedulingPolicy, CUfunction_attribute, CUresult};
 use crate::{Dim3, Error, Result, Stream, checked};
 
-/// Returns an error if the driver is too old for an attribute, because it may ignore the attribute.
+/// Returns an error if the driver is too old for an attribute, because such a driver may ignore the attribute.
 #[inline]
 #[track_caller]
 pub(super) fn check_versions(attributes: &[LaunchAttribute<'_>], function: sys::Function) -> Result<()> {
@@ -90,8 +90,8 @@ impl Function {
         unsafe { checked::launch_kernel_ex(&config, self.raw, params, extra) }
     }
 
-    /// Returns an attribute of the function ([`cuFuncGetAttribute`](checked::func_get_attribute)). The methods named after
-    /// the attributes have the attributes' types.
+    /// Returns an attribute of the function ([`cuFuncGetAttribute`](checked::func_get_attribute)). Most attributes also
+    /// have a method of their own, which returns the value in its own type.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute.

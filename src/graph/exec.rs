@@ -1,4 +1,4 @@
-//! Executable graphs.
+//! Executable graphs: launches, and changes of single nodes.
 
 use super::kept::Kept;
 use super::node::Node;

@@ -7,7 +7,7 @@ use crate::{Context, Device, Result, Stream, checked};
 
 /// A resource of a device: a set of multiprocessors, or work queues. Needs CUDA 12.4.
 ///
-/// Only the driver creates resources: it returns all of a device's, and splits return parts of them.
+/// [`Device::resource`] returns a whole resource of a device, and splits return parts of it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct DeviceResource(CUdevResource);

@@ -32,10 +32,12 @@ pub(crate) fn recognise(image: &[u8]) -> Result<Format, String> {
     match end {
         Some(end) if end <= image.len() as u64 => Ok(Format::Binary),
         Some(end) => Err(format!(
-            "the {name} is truncated: it ends at byte {end}, but the image has {} bytes",
+            "the {name} is truncated: it ends at byte {end}, but the image has {} bytes: pass the whole file",
             image.len()
         )),
-        None => Err(format!("the {name} is truncated inside its header")),
+        None => Err(format!(
+            "the {name} is truncated inside its header: pass the whole file"
+        )),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sys::{CUjit_cacheMode, CUjit_fallback, CUjit_option, CUjit_target};
 /// let options = JitOptions { line_info: true, optimization_level: Some(2), ..Default::default() };
 /// ```
 ///
-/// Later versions may add fields: a literal ends in `..Default::default()`.
+/// Later versions may add fields, so end a literal with `..Default::default()`.
 #[derive(Debug, Clone)]
 pub struct JitOptions {
     /// The maximum number of registers per thread; by default, the compiler decides (`CU_JIT_MAX_REGISTERS`).

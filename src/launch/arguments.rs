@@ -1,4 +1,4 @@
-//! Arguments of kernels.
+//! Arguments of kernels: the types that can be passed by value, and lists of them.
 
 use core::alloc::Layout;
 use core::ffi::c_void;

@@ -1,4 +1,4 @@
-//! Launch configurations.
+//! Launch configurations: the grid, the block and the dynamic shared memory.
 #![forbid(unsafe_code)]
 
 /// A size in three dimensions.
@@ -59,7 +59,7 @@ impl From<(u32, u32, u32)> for Dim3 {
 
 /// The grid, the block and the shared memory of a launch. The default is one block of one thread.
 ///
-/// Later versions may add fields: a literal ends in `..Default::default()`.
+/// Later versions may add fields, so end a literal with `..Default::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
     /// The number of blocks.

@@ -1,4 +1,4 @@
-//! Parameters of kernels.
+//! Parameters of kernels, and the error of arguments that do not fit them.
 #![forbid(unsafe_code)]
 
 use core::fmt;
