@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shared_bytes = |threads: u32| 4 * threads as usize;
     let best = reverse.max_potential_block_size_with(shared_bytes, 0)?;
     println!(
-        "Best: blocks of {} threads, at least {} of them",
+        "Best: blocks of {} threads; at least {} of them fill the device",
         best.threads, best.min_grid
     );
 

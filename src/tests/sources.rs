@@ -52,7 +52,8 @@ fn objects_call_checked_functions_only() {
     }
 }
 
-/// Returns the heads of a file's functions: the index of the first line, and the text up to the brace.
+/// Returns the heads of a file's functions: the index of the first line, and the text up to the first line that ends
+/// with a brace or a semicolon.
 fn heads(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut heads = Vec::new();

@@ -176,7 +176,8 @@ impl TextureReference {
     /// ([`cuTexRefSetFormat`](checked::tex_ref_set_format)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown format, or if `channels` is not 1, 2 or 4.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `channels` is not 1, 2 or 4. Driver 580 accepts any format here, and
+    /// checks it when memory is bound.
     #[inline]
     #[doc(alias = "cuTexRefSetFormat")]
     #[track_caller]
@@ -358,7 +359,8 @@ impl TextureReference {
     }
 
     /// Returns the treatment of coordinates outside the texture, in dimension 0, 1 or 2
-    /// ([`cuTexRefGetAddressMode`](checked::tex_ref_get_address_mode)).
+    /// ([`cuTexRefGetAddressMode`](checked::tex_ref_get_address_mode)). Driver 580 returns `CU_TR_ADDRESS_MODE_CLAMP`
+    /// unless coordinates are [normalized](sys::CU_TRSF_NORMALIZED_COORDINATES).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for another dimension.
