@@ -67,7 +67,7 @@ pub fn attach() -> Result<()> {
 }
 
 /// Returns true for the message `Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuMemFree_v2`, which drivers log after the
-/// reason of every failed call. The error contains the same text.
+/// reason of every failed call. The error names the same code and function.
 #[inline]
 fn repeats_the_error(message: &str) -> bool {
     message.starts_with("Returning ") && message.contains(") from cu")

@@ -22,8 +22,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// ```
 ///
 /// The location is the line outside this crate that made the call. An error that `?` converted from a
-/// [`JitError`](crate::JitError) also prints the compiler's [messages](Self::log). If the
-/// [driver's log](crate::driver_log) is attached, an error also prints the driver's messages.
+/// [`JitError`](crate::JitError) or a [`GraphError`](crate::graph::GraphError) also prints the [messages](Self::log) of
+/// that error. If the [driver's log](crate::driver_log) is attached, an error also prints the driver's messages.
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
@@ -152,8 +152,8 @@ impl Error {
     }
 
     /// Returns the error with `log`. An error of another library than [`DEFAULT`], or with a [`Refusal`], stays
-    /// unchanged; errors of the compiler are never such errors. Messages that the error already has come after the new
-    /// ones.
+    /// unchanged, because the bits for the number of the messages are in use. Messages that the error already has come
+    /// after the new ones.
     #[cold]
     #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
@@ -182,8 +182,9 @@ impl Error {
         }
     }
 
-    /// Returns messages that belong to the error: the compiler's, for an error that was converted from a
-    /// [`JitError`](crate::JitError), and the driver's, if its [log](crate::driver_log) is attached.
+    /// Returns messages that belong to the error: those of the [`JitError`](crate::JitError) or
+    /// [`GraphError`](crate::graph::GraphError) that was converted to it, the reason why a launch rejected its
+    /// arguments, and the driver's, if its [log](crate::driver_log) is attached.
     ///
     /// The messages are kept as long as the process runs, equal messages only once, up to 1 MiB in total. For later
     /// messages, this method returns a sentence that says that they were not kept.

@@ -1,5 +1,5 @@
 //! Stores messages that do not fit into an [`Error`](crate::Error): the messages of larger errors that were converted to
-//! one, and messages that the driver logs.
+//! one, reasons why launches reject their arguments, and messages that the driver logs.
 #![forbid(unsafe_code)]
 
 use core::cell::RefCell;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// The messages that belong to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ErrorLog<'a> {
-    /// The file that the code came from; empty if it came from memory.
+    /// The file that the device code came from; empty if it came from memory, or if the error is not about device code.
     pub(crate) path: &'a str,
     /// The messages, in one or several lines.
     pub(crate) log: &'a str,
@@ -66,7 +66,7 @@ impl Kept {
     fn by_number(&self, number: u16) -> ErrorLog<'static> {
         self.logs.get(usize::from(number)).copied().unwrap_or(ErrorLog {
             path: "",
-            log: "the messages were not kept, because kept messages take at most 1 MiB: print a `JitError` before `?` converts it",
+            log: "the messages were not kept, because kept messages take at most 1 MiB: print a `JitError` or `GraphError` before `?` converts it",
         })
     }
 }

@@ -172,7 +172,8 @@ impl ExternalMemory {
     }
 
     /// Drops this reference. If it is the last one, releases the memory
-    /// ([`cuDestroyExternalMemory`](checked::destroy_external_memory)) and returns the result.
+    /// ([`cuDestroyExternalMemory`](checked::destroy_external_memory)) and returns the result. Otherwise,
+    /// the last reference does that.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
