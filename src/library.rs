@@ -15,8 +15,9 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUlibraryOption, CUresult};
 use crate::{Context, DevicePtr, Global, Module, Result, checked};
 
-/// A library: kernels and variables from PTX, a cubin or a fat binary that every context can use. The driver loads it
-/// into a context when it is first used there. Needs CUDA 12.0.
+/// A library: kernels and variables from PTX, a cubin or a fat binary that every context can use. In the lazy
+/// [loading mode](Module::loading_mode), the driver loads it into a context when it is first used there, and in the
+/// eager mode into all contexts at once. Needs CUDA 12.0.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, LaunchConfig, Library, Stream};
@@ -154,7 +155,7 @@ impl Library {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
-    /// [`from_image`](Self::from_image).
+    /// [`from_image_with`](Self::from_image_with).
     ///
     /// # Safety
     /// Same as [`Module::from_image`]. For PTX, [`load_ptx`](Self::load_ptx) is a safe alternative.
@@ -205,8 +206,8 @@ impl Library {
         }
     }
 
-    /// Loads a cubin or a fat binary that is part of the program, so that the driver need not copy it
-    /// (`CU_LIBRARY_BINARY_IS_PRESERVED`).
+    /// Loads a cubin or a fat binary that is never freed, for instance one that is part of the program, so that the
+    /// driver need not copy it (`CU_LIBRARY_BINARY_IS_PRESERVED`). PTX is also accepted, and is copied.
     ///
     /// # Errors
     /// Same as [`from_image_with`](Self::from_image_with).
@@ -268,14 +269,15 @@ impl Library {
     }
 
     /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses. Empty if
-    /// the compiler printed nothing, and for a library from a raw handle.
+    /// the compiler printed nothing, if [`JitOptions::log_bytes`] is 0, and for a library from a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
     }
 
-    /// Returns the time that the compiler took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a library from a raw handle.
+    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a library
+    /// from a raw handle.
     #[inline]
     #[must_use]
     pub fn compile_ms(&self) -> f32 {
@@ -285,7 +287,8 @@ impl Library {
     /// Finds a kernel by its name ([`cuLibraryGetKernel`](checked::library_get_kernel)). No context is needed.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if no kernel has that name.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no kernel has that name, and errors of [loading](Self::from_image) that the
+    /// driver did not return before.
     #[inline]
     #[doc(alias = "cuLibraryGetKernel")]
     #[track_caller]
@@ -339,7 +342,7 @@ impl Library {
     }
 
     /// Finds a variable by its name ([`cuLibraryGetGlobal`](checked::library_get_global)). Each context has its own
-    /// copy, except of [managed](Self::managed) variables.
+    /// copy, except for [managed](Self::managed) variables.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_FOUND` if no variable has that name.
@@ -439,7 +442,8 @@ impl Library {
     }
 }
 
-/// Returns a name as a C string, or an error for a name that contains a NUL byte, which no object has.
+/// Returns a name as a C string, or `CUDA_ERROR_NOT_FOUND` for a name that contains a NUL byte, because no kernel and
+/// no variable has such a name.
 #[inline]
 #[track_caller]
 fn c_name(name: &str, function: sys::Function) -> Result<CString> {

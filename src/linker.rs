@@ -75,7 +75,8 @@ impl Linker {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_PTX` with the compiler's messages for PTX that does not compile,
-    /// `CUDA_ERROR_INVALID_IMAGE` for text that is not PTX, and `CUDA_ERROR_INVALID_SOURCE` for a second definition of a name.
+    /// `CUDA_ERROR_INVALID_IMAGE` for text that is not PTX, `CUDA_ERROR_INVALID_SOURCE` for a second definition of a
+    /// function or variable, and `CUDA_ERROR_INVALID_VALUE` if `name` contains a NUL byte.
     #[inline]
     #[doc(alias = "cuLinkAddData")]
     #[track_caller]
@@ -110,8 +111,8 @@ impl Linker {
     /// Reads a PTX file and adds its text ([`cuLinkAddData`](checked::link_add_data)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
-    /// [`add_ptx`](Self::add_ptx).
+    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read,
+    /// `CUDA_ERROR_INVALID_IMAGE` for a binary, and the errors of [`add_ptx`](Self::add_ptx).
     #[inline]
     #[doc(alias = "cuLinkAddData")]
     #[doc(alias = "cuLinkAddFile")]
@@ -193,8 +194,9 @@ impl Linker {
     /// same options are accepted as by [`add_ptx_with`](Self::add_ptx_with).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` if the file cannot be read or, on Windows, its name is not Unicode, and
-    /// the errors of [`add_data`](Self::add_data), except for a truncated binary: see Safety.
+    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` if the file cannot be read, if the path contains a NUL byte or, on Windows,
+    /// is not Unicode, and the errors of [`add_data`](Self::add_data), except the one for a truncated binary: see
+    /// Safety.
     ///
     /// # Safety
     /// The file must be complete, unmodified output of NVIDIA's tools: the driver crashes on a truncated binary. For PTX,
@@ -250,8 +252,8 @@ impl Linker {
     /// Links the inputs ([`cuLinkComplete`](checked::link_complete)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_SOURCE` with the linker's messages for a name that no input defines, and if an
-    /// input was refused because it defined a name a second time. Returns `CUDA_ERROR_INVALID_IMAGE` if the driver
+    /// Returns `CUDA_ERROR_INVALID_SOURCE` with the linker's messages for a function or variable that no input defines,
+    /// and if an input was rejected because of a second definition. Returns `CUDA_ERROR_INVALID_IMAGE` if the driver
     /// returned no image.
     #[inline]
     #[doc(alias = "cuLinkComplete")]
@@ -285,7 +287,7 @@ impl Linker {
         self.request.as_ref().map(jit::Request::error_log).unwrap_or_default()
     }
 
-    /// Returns the linker's other messages so far; empty for a linker from a raw handle.
+    /// Returns the linker's messages so far that are not errors; empty for a linker from a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> String {
@@ -400,7 +402,8 @@ impl LinkedImage {
         self.linker.request.as_ref().map_or(0.0, jit::Request::wall_ms)
     }
 
-    /// Returns the linker's messages; with [`JitOptions::verbose`] they list the resources that each kernel uses.
+    /// Returns the linker's messages that are not errors; with [`JitOptions::verbose`] they list the resources that
+    /// each kernel uses.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> String {

@@ -16,7 +16,7 @@ use crate::sys::{self, CUdevice_attribute, CUmemAttach_flags, CUresult, Function
 use crate::{Context, Download, Result, Stream, Upload, checked};
 
 /// A buffer of a fixed number of values in managed memory, which the host and devices access at the same address: the
-/// driver moves its pages.
+/// driver moves its pages between them.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, ManagedBuffer, Stream, sys};
@@ -39,8 +39,8 @@ use crate::{Context, Download, Result, Stream, Upload, checked};
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
 /// memory while a kernel runs. The copies of the [views](crate::DeviceSlice) work on every device.
 ///
-/// The address is valid on the host and on devices. A program may allocate more managed memory than the device has, but
-/// becomes very slow.
+/// On a device with `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, a program may allocate more managed memory than
+/// the device has. It becomes very slow if its kernels use that much.
 pub struct ManagedBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -169,7 +169,7 @@ impl<T> ManagedBuffer<T> {
     /// While the memory is restricted, no other work may use it, including the copies and fills of the buffer's views.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for other flags, and `CUDA_ERROR_INVALID_HANDLE` for a default stream.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for other flags, and for `CU_MEM_ATTACH_SINGLE` with the null stream.
     #[inline]
     #[doc(alias = "cuStreamAttachMemAsync")]
     #[track_caller]

@@ -54,7 +54,8 @@ macro_rules! operation {
 }
 
 impl MemoryOperation {
-    /// Returns a write of a 32-bit number. Unless the flags say otherwise, earlier writes are visible before it.
+    /// Returns a write of a 32-bit number. Without `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, earlier writes of the
+    /// stream become visible before it.
     #[inline]
     #[must_use]
     pub fn write_value32(address: DevicePtr, value: u32, flags: CUstreamWriteValue_flags) -> Self {
@@ -64,7 +65,8 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns a write of a 64-bit number. Unless the flags say otherwise, earlier writes are visible before it.
+    /// Returns a write of a 64-bit number. Without `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, earlier writes of the
+    /// stream become visible before it.
     #[inline]
     #[must_use]
     pub fn write_value64(address: DevicePtr, value: u64, flags: CUstreamWriteValue_flags) -> Self {
@@ -74,7 +76,8 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns a wait until a 32-bit number in memory and `value` compare as the flags say.
+    /// Returns a wait until a comparison of a 32-bit number in memory with `value` is true. The flags choose the
+    /// comparison.
     #[inline]
     #[must_use]
     pub fn wait_value32(address: DevicePtr, value: u32, flags: CUstreamWaitValue_flags) -> Self {
@@ -84,7 +87,8 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns a wait until a 64-bit number in memory and `value` compare as the flags say.
+    /// Returns a wait until a comparison of a 64-bit number in memory with `value` is true. The flags choose the
+    /// comparison.
     #[inline]
     #[must_use]
     pub fn wait_value64(address: DevicePtr, value: u64, flags: CUstreamWaitValue_flags) -> Self {
@@ -104,7 +108,7 @@ impl MemoryOperation {
         )
     }
 
-    /// Returns an operation that makes writes of other devices visible that arrived before it.
+    /// Returns an operation that makes the writes of other devices that arrived before it visible to later work.
     #[inline]
     #[must_use]
     pub fn flush_remote_writes() -> Self {
@@ -122,7 +126,7 @@ impl MemoryOperation {
         &self.0
     }
 
-    /// Returns the operation for C's representation.
+    /// Converts C's representation to an operation.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: CUstreamBatchMemOpParams) -> Self {
@@ -164,8 +168,8 @@ impl Stream {
         unsafe { checked::stream_write_value64(self.as_raw(), address.as_raw(), value, flags.0) }
     }
 
-    /// Makes later work in the stream wait until a 32-bit number in memory and `value` compare as the flags say
-    /// ([`cuStreamWaitValue32`](checked::stream_wait_value32)).
+    /// Makes later work in the stream wait until a comparison of a 32-bit number in memory with `value` is true
+    /// ([`cuStreamWaitValue32`](checked::stream_wait_value32)). The flags choose the comparison.
     ///
     /// # Safety
     /// The address must be a multiple of 4, in device memory or page-locked host memory that stays allocated until
@@ -181,8 +185,8 @@ impl Stream {
         unsafe { checked::stream_wait_value32(self.as_raw(), address.as_raw(), value, flags.0) }
     }
 
-    /// Makes later work in the stream wait until a 64-bit number in memory and `value` compare as the flags say
-    /// ([`cuStreamWaitValue64`](checked::stream_wait_value64)).
+    /// Makes later work in the stream wait until a comparison of a 64-bit number in memory with `value` is true
+    /// ([`cuStreamWaitValue64`](checked::stream_wait_value64)). The flags choose the comparison.
     ///
     /// # Safety
     /// Same as [`wait_value32`](Self::wait_value32), but the address must be a multiple of 8.

@@ -1,7 +1,8 @@
-//! Multicast objects: one address range that writes to, and reduces over, the memory of several devices (NVLink SHARP).
-//! They need a driver that supports CUDA 12.1.
+//! Multicast objects: one address range for memory of several devices. A write to it goes to the memory of each device,
+//! and a reduction combines the values of all of them (NVLink SHARP). They need a driver that supports CUDA 12.1.
 //!
-//! Tests check these calls with a fake driver that records them, not on a GPU.
+//! Tests check these calls with a fake driver that records them, not on a GPU. The fake driver does not export the two
+//! functions of CUDA 13.1.
 
 use core::mem;
 
@@ -58,11 +59,11 @@ impl Multicast {
         unsafe { checked::multicast_add_device(self.raw, device.as_raw()) }
     }
 
-    /// Binds physical memory of `size` bytes at `memory_offset` to the range at `offset`
-    /// ([`cuMulticastBindMem`](checked::multicast_bind_mem)).
+    /// Binds `size` bytes of physical memory, from the byte `memory_offset` on, to the object's range from the byte
+    /// `offset` on ([`cuMulticastBindMem`](checked::multicast_bind_mem)).
     ///
     /// # Safety
-    /// The handle must be live. The memory must stay allocated until it is unbound.
+    /// `memory` must be a live handle, and its memory must stay allocated until it is unbound.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for offsets or a size that are not multiples of the granularity.
@@ -104,7 +105,7 @@ impl Multicast {
         unsafe { checked::multicast_bind_mem_v2(self.raw, device, offset, memory, memory_offset, size, 0) }
     }
 
-    /// Binds `size` bytes of mapped or allocated memory to the range at `offset`
+    /// Binds `size` bytes of mapped or allocated memory to the object's range from the byte `offset` on
     /// ([`cuMulticastBindAddr`](checked::multicast_bind_addr)).
     ///
     /// # Safety

@@ -14,7 +14,8 @@ use crate::{Error, Event, Result, Stream};
 pub struct Pending<T> {
     value: ManuallyDrop<T>,
     event: Event,
-    /// True if `drop` must not wait, because the value was moved out or the event was not recorded.
+    /// True if `drop` must neither wait nor drop the value, because the value was moved out or leaked, or the event was
+    /// not recorded.
     settled: bool,
 }
 
@@ -88,7 +89,8 @@ impl<T> Drop for Pending<T> {
     }
 }
 
-/// The error of work that could not be queued, with the value that it would have used, such as the buffers of a copy.
+/// The error of a call that queues work or records its end, with the value that the work uses, such as the buffers of a
+/// copy. If the error has a value, the work was not queued or is done.
 ///
 /// `?` converts it to an [`Error`] and drops the value.
 ///
@@ -148,8 +150,8 @@ impl<T> QueueError<T> {
         self.error
     }
 
-    /// Returns the value; `None` if the error may be from earlier work, because the work may be queued even so. In that
-    /// case the value is leaked.
+    /// Returns the value; `None` if the work may be queued in spite of the error, because the error may be from earlier
+    /// work. In that case the value is leaked.
     #[inline]
     #[must_use]
     pub fn into_value(self) -> Option<T> {

@@ -17,13 +17,14 @@ pub struct PointerAttributes {
     pub memory_type: Option<sys::CUmemorytype>,
     /// The context in which the memory was allocated or registered; null for memory that belongs to none.
     pub context: sys::CUcontext,
-    /// The device of the memory.
+    /// The device of the memory; `None` for memory that the driver does not know.
     pub device: Option<Device>,
     /// True for managed memory.
     pub is_managed: bool,
-    /// The address on devices; null if devices cannot access the memory.
+    /// The address on devices; null if devices cannot access the memory, or if no context is current.
     pub device_ptr: DevicePtr,
-    /// The address on the host; null if the host cannot access the memory.
+    /// The address on the host; null if the host cannot access the memory. For memory that the driver does not know, it
+    /// is the address that was queried.
     pub host_ptr: *mut c_void,
     /// The first address of the allocation and its size in bytes; both are 0 for memory that the driver does not know.
     pub allocation: (DevicePtr, usize),
@@ -34,12 +35,14 @@ unsafe impl Send for PointerAttributes {}
 // SAFETY: as above.
 unsafe impl Sync for PointerAttributes {}
 
-/// Attributes of this number and later ones may be larger than [`DevicePtr::attribute`] expects.
+/// The first attribute number that this crate does not know. The value of such an attribute may be larger than
+/// [`DevicePtr::attribute`] expects.
 const ATTRIBUTES: u32 = Attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL.0 + 1;
 
 impl DevicePtr {
     /// Returns the attributes of the memory at the address, which may be any address
-    /// ([`cuPointerGetAttributes`](checked::pointer_get_attributes)). No context need be current.
+    /// ([`cuPointerGetAttributes`](checked::pointer_get_attributes)). Only
+    /// [`device_ptr`](PointerAttributes::device_ptr) needs a current context.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, sys};
@@ -142,7 +145,7 @@ impl DevicePtr {
     /// ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if no allocation contains it.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if no allocation contains the address.
     #[inline]
     #[doc(alias = "cuMemGetAddressRange")]
     #[track_caller]

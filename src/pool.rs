@@ -16,8 +16,8 @@ use crate::{Borrowed, Device, Result, checked};
 
 /// A memory pool, from which [`StreamBuffer`]s are allocated in stream order.
 ///
-/// Each device has a default pool. A pool keeps freed memory for later allocations: when a stream is synchronised, it
-/// releases the unused memory above its release threshold, which is 0 by default.
+/// Each device has a default pool. A pool keeps freed memory for later allocations: when a stream, an event or a
+/// context is synchronised, the pool releases the unused memory above its release threshold, which is 0 by default.
 ///
 /// ```
 /// # use cuda_driver::sys::CUmemPool_attribute as Attribute;
@@ -58,7 +58,7 @@ pub struct PoolOptions {
     pub allocation_type: sys::CUmemAllocationType,
     /// The kinds of handles with which other processes can import the pool.
     pub handle_types: sys::CUmemAllocationHandleType,
-    /// The maximum size of the pool in bytes; 0 for a limit that the driver chooses. Needs CUDA 12.2.
+    /// The maximum size of the pool in bytes; 0 for a limit that the driver chooses. Other values need CUDA 12.2.
     pub max_size: usize,
 }
 
@@ -223,8 +223,8 @@ impl MemPool {
         unsafe { checked::mem_set_mem_pool(location, allocation_type, self.raw) }
     }
 
-    /// Returns an attribute: a number of bytes, a flag that is 0 or 1, or the number of an enumeration's value
-    /// ([`cuMemPoolGetAttribute`](checked::mem_pool_get_attribute)).
+    /// Returns an attribute: a number of bytes, a flag that is 0 or 1, or the number of a location or of an
+    /// enumeration's value ([`cuMemPoolGetAttribute`](checked::mem_pool_get_attribute)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that the driver does not have.
@@ -281,7 +281,7 @@ impl MemPool {
         unsafe { checked::mem_pool_set_access(self.raw, access) }
     }
 
-    /// Releases unused memory to the system, until only `bytes` are reserved or used
+    /// Releases unused memory to the system, until at most `bytes` bytes are reserved or no unused memory is left
     /// ([`cuMemPoolTrimTo`](checked::mem_pool_trim_to)).
     ///
     /// # Errors

@@ -53,8 +53,9 @@ impl PrimaryContext {
         })
     }
 
-    /// Releases the context once no object created in it is left
-    /// ([`cuDevicePrimaryCtxRelease`](checked::device_primary_ctx_release)).
+    /// Drops this reference. If it is the last one, releases the context
+    /// ([`cuDevicePrimaryCtxRelease`](checked::device_primary_ctx_release)) and returns the result. Otherwise, the last
+    /// clone or object created with it does that.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

@@ -30,7 +30,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Returns the code of `cuProfilerStart`. Its errors name `cuCtxGetCurrent`, because `cuda.h` does not declare the
+    /// Returns the code of `cuProfilerStart`. The error names `cuCtxGetCurrent`, because `cuda.h` does not declare the
     /// profiler's functions.
     #[inline]
     #[doc(alias = "cuProfilerStart")]
@@ -50,7 +50,7 @@ impl Profiling {
     /// Stops recording. Dropping does the same.
     ///
     /// # Errors
-    /// Returns the code of `cuProfilerStop`. Its errors name `cuCtxGetCurrent`.
+    /// Returns the code of `cuProfilerStop`. The error names `cuCtxGetCurrent`, as for [`Context::profile`].
     #[inline]
     #[doc(alias = "cuProfilerStop")]
     #[track_caller]

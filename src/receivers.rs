@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Receivers<F: ?Sized>(Mutex<Vec<(usize, Arc<F>)>>);
 
-/// The number of the newest closure.
+/// The number of the newest closure of all [`Receivers`].
 static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 impl<F: ?Sized> Receivers<F> {
@@ -41,7 +41,8 @@ impl<F: ?Sized> Receivers<F> {
         drop(removed);
     }
 
-    /// Passes the closure with this number to `call`. A panic must not unwind through the driver, so it is ignored.
+    /// Passes the closure with this number to `call`, or does nothing if there is none. A panic must not unwind through
+    /// the driver, so it is ignored.
     #[inline]
     pub(crate) fn with(&self, number: usize, call: impl FnOnce(&F)) {
         let receiver = {

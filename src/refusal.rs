@@ -1,5 +1,6 @@
-//! Reasons that errors state in place of the code's text. All but `Alignment` and `Profiler` are of calls that this
-//! crate rejects without making them.
+//! Reasons that errors state in place of the code's text. They explain calls that this crate rejects without making
+//! them, except for three: `Alignment` and `NoImage` reject the result of a call, and `Profiler` is for a call that
+//! failed.
 #![forbid(unsafe_code)]
 
 /// A reason, stored in an [`Error`](crate::Error).
@@ -58,9 +59,13 @@ impl Refusal {
         ),
         (
             Self::Unit,
-            "the memory's size in bytes is not a multiple of the size of the fill value: fill with a smaller value",
+            "the size in bytes of the memory or of a row is not a multiple of the size of the fill value: fill with a \
+             smaller value",
         ),
-        (Self::Alignment, "the type needs a larger alignment than the memory has"),
+        (
+            Self::Alignment,
+            "the type needs a larger alignment than the memory has: use a type with a smaller alignment",
+        ),
         (
             Self::Packed,
             "a cooperative launch does not accept packed arguments: pass a tuple",
@@ -94,7 +99,7 @@ impl Refusal {
         (Self::HostMemory, "out of host memory for the buffer or list"),
         (
             Self::Attribute,
-            "there is no such attribute, and a driver crashes on a negative number: pass a named constant",
+            "there is no such attribute, or its value is not a number: pass a named constant whose value is a number",
         ),
         (
             Self::Elsewhere,
@@ -166,7 +171,7 @@ impl Refusal {
         ),
         (
             Self::LaunchAttribute,
-            "the driver is older than a launch attribute: `LaunchAttribute` lists the versions",
+            "the driver is older than a launch attribute: leave it out (`LaunchAttribute` lists the versions)",
         ),
         (
             Self::NoResource,
@@ -174,7 +179,8 @@ impl Refusal {
         ),
         (
             Self::Unmapped,
-            "an array with deferred mapping has no memory, and copies to it fault: create it with `unmapped`",
+            "an array with deferred mapping has no memory, and copies to it fault: remove the flag, or create the \
+             array with `unmapped`",
         ),
         (
             Self::Path,
@@ -194,7 +200,7 @@ impl Refusal {
         ),
         (
             Self::Profiler,
-            "cuProfilerStart or cuProfilerStop failed: the code says if the driver or the function is missing",
+            "cuProfilerStart or cuProfilerStop returned this code, 302 if the driver does not export the function",
         ),
         (Self::NoImage, "the linker returned no image: add an input"),
     ];

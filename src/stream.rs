@@ -51,6 +51,7 @@ impl Stream {
     /// Wraps the handle of a stream that was just created in a context.
     #[inline]
     pub(crate) fn created(raw: sys::CUstream, context: &Context) -> Self {
+        // The driver may have reused the handle of a destroyed stream, whose panics must not resume in the new stream.
         host_fn::stream_destroyed(raw, Some(context.as_raw()));
         Self::of(raw, Some(context.clone()))
     }
@@ -219,8 +220,8 @@ impl Stream {
     /// faults, it does not run and is leaked. If another thread begins to capture the stream at the same time, the
     /// function runs in the first launch of the graph.
     ///
-    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
-    /// a resource: an object of this crate that is dropped there is leaked.
+    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even calls that return a
+    /// property of the device or release a resource: an object of this crate that is dropped there is leaked.
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls:
     /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded later in the stream,

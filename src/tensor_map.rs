@@ -40,11 +40,12 @@ unsafe impl KernelArg for TensorMap {}
 pub struct Layout<'a> {
     /// The type of the elements.
     pub data_type: CUtensorMapDataType,
-    /// The address of the first element, a multiple of 16.
+    /// The address of the first element, a multiple of 16 bytes, and with `CU_TENSOR_MAP_INTERLEAVE_32B` of 32 bytes.
     pub address: DevicePtr,
     /// The number of elements in each of 1 to 5 dimensions.
     pub sizes: &'a [u64],
-    /// The distance in bytes between elements of each dimension but the innermost: multiples of 16.
+    /// The distance in bytes between elements of each dimension but the innermost: multiples of 16, and with
+    /// `CU_TENSOR_MAP_INTERLEAVE_32B` of 32.
     pub strides: &'a [u64],
     /// The order of elements in memory.
     pub interleave: CUtensorMapInterleave,
@@ -88,7 +89,7 @@ pub struct Tiles<'a> {
 pub struct Im2Col<'a> {
     /// The lower corner of the pixels' bounding box: one entry for each dimension but the innermost and the outermost.
     pub lower_corner: &'a [i32],
-    /// The upper corner of the pixels' bounding box.
+    /// The upper corner of the pixels' bounding box: as many entries as [`lower_corner`](Self::lower_corner).
     pub upper_corner: &'a [i32],
     /// The number of channels of a column.
     pub channels_per_pixel: u32,
@@ -132,7 +133,7 @@ impl TensorMap {
     #[track_caller]
     pub fn tiled(context: &Context, layout: &Layout<'_>, tiles: &Tiles<'_>) -> Result<Self> {
         let _current = context.enter()?;
-        // SAFETY: the call only encodes its arguments; the lengths of the slices are checked.
+        // SAFETY: the call only encodes its arguments, and the checked call compares the lengths of the slices.
         let raw = unsafe {
             checked::tensor_map_encode_tiled(
                 layout.data_type,
@@ -254,7 +255,7 @@ impl TensorMap {
         &self.0
     }
 
-    /// Returns the map for C's representation.
+    /// Converts C's representation to a map.
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: sys::CUtensorMap) -> Self {

@@ -111,6 +111,7 @@ impl Function {
     #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: CUfunction_attribute, value: i32) -> Result<()> {
+        // Driver 580 crashes on a negative number.
         if i32::try_from(attribute.0).is_err() {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,

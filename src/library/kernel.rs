@@ -142,7 +142,8 @@ impl Kernel {
     /// driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
-    /// Returns an [`ArgumentError`] for too few or too many arguments, and for the first argument that does not fit.
+    /// Returns an [`ArgumentError`] for too few or too many arguments, for the first argument that does not fit, and
+    /// for a failed query of the parameters.
     #[inline]
     #[doc(alias = "cuKernelGetParamInfo")]
     #[track_caller]
@@ -206,8 +207,9 @@ impl Kernel {
         unsafe { checked::kernel_get_attribute(attribute, self.raw, device.as_raw()) }
     }
 
-    /// Sets an attribute of the kernel on a device ([`cuKernelSetAttribute`](checked::kernel_set_attribute)). Its functions
-    /// in contexts have it, too, except those for which [`Function::set_attribute`] set another value. No context is needed.
+    /// Sets an attribute of the kernel on a device ([`cuKernelSetAttribute`](checked::kernel_set_attribute)). The value
+    /// also applies to the kernel's functions in contexts of the device, except those for which
+    /// [`Function::set_attribute`] set a value. No context is needed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that cannot be set, or a value out of range, and
@@ -216,6 +218,7 @@ impl Kernel {
     #[doc(alias = "cuKernelSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32, device: Device) -> Result<()> {
+        // Driver 580 crashes on a negative number.
         if i32::try_from(attribute.0).is_err() {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,
@@ -253,7 +256,7 @@ impl Kernel {
     }
 
     /// Returns the kernel's function in a context ([`cuKernelGetFunction`](checked::kernel_get_function)), for instance to
-    /// query occupancy. For a borrowed kernel, the function is a borrowed one.
+    /// query occupancy. The function of a borrowed kernel is borrowed, too.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the context's device.

@@ -7,14 +7,14 @@ use super::ManagedBuffer;
 use crate::sys::{self, CUmem_range_attribute as Attribute, CUmemLocationType as LocationType};
 use crate::{Device, Error, Result, Stream, checked};
 
-/// The attributes that a whole range of managed memory has. Locations are device ordinals, or `CU_DEVICE_CPU` (−1) for the
-/// host, or `CU_DEVICE_INVALID` (−2) for none or several.
+/// The attributes of a range of managed memory. Locations are device ordinals, or `CU_DEVICE_CPU` (−1) for the host, or
+/// `CU_DEVICE_INVALID` (−2) if the range has none or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RangeAttributes {
     /// True if all of the range is advised to be mostly read.
     pub read_mostly: bool,
-    /// The preferred location.
+    /// The preferred location of the whole range.
     pub preferred_location: i32,
     /// The location that the whole range was last prefetched to.
     pub last_prefetch_location: i32,
@@ -106,8 +106,8 @@ impl<T> ManagedBuffer<T> {
         Ok(value[0])
     }
 
-    /// Returns the locations by which a whole range of values is advised to be accessed: ordinals of devices, or
-    /// `CU_DEVICE_CPU` (−1) for the host ([`cuMemRangeGetAttribute`](checked::mem_range_get_attribute)).
+    /// Returns the locations for which `CU_MEM_ADVISE_SET_ACCESSED_BY` is set on a whole range of values: ordinals of
+    /// devices, or `CU_DEVICE_CPU` (−1) for the host ([`cuMemRangeGetAttribute`](checked::mem_range_get_attribute)).
     ///
     /// # Errors
     /// Same as [`attribute`](Self::attribute).
@@ -165,7 +165,8 @@ fn is_missing(error: &Error) -> bool {
     error.is_missing_function()
 }
 
-/// Returns the number of a location for the functions that take a device ordinal or `CU_DEVICE_CPU`.
+/// Returns the number of a location for the functions that take a device ordinal or `CU_DEVICE_CPU`; `None` for other
+/// locations, which these functions do not accept.
 #[inline]
 fn ordinal(location: &sys::CUmemLocation) -> Option<c_int> {
     match location.type_ {

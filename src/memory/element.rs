@@ -3,15 +3,15 @@
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
-/// A type whose values can be copied to a device: any that implements [`bytemuck::NoUninit`], and therefore
-/// [`bytemuck::Pod`].
+/// A type whose values can be copied to a device: any type that implements [`bytemuck::NoUninit`], which includes every
+/// [`bytemuck::Pod`] type.
 ///
-/// All bytes of a value are read, so the type must not have padding. Numbers, `bool`, arrays, and the types of
-/// [`vector`](crate::vector), and with their feature `bytemuck` the types of `half`, `num-complex` and `glam`, have
-/// none.
+/// All bytes of a value are read, so the type must not have padding. Examples are numbers, `bool`, arrays of such
+/// types, the types of [`vector`](crate::vector), and with the feature `bytemuck` of their crates the types of `half`
+/// and `num-complex` and most types of `glam` (`Vec3A` has padding).
 ///
-/// This trait is implemented for all of them; its purpose is the compiler's message for other types. Generic code needs
-/// only the trait of `bytemuck`:
+/// This trait is implemented for every such type; its purpose is the compiler's message for other types. Generic code
+/// needs only the trait of `bytemuck`:
 ///
 /// ```
 /// use cuda_driver::bytemuck::NoUninit;
@@ -32,14 +32,14 @@ pub trait Upload: NoUninit {}
 #[diagnostic::do_not_recommend]
 impl<T: NoUninit> Upload for T {}
 
-/// A type whose values can be copied from a device: any that implements [`bytemuck::AnyBitPattern`], and therefore
-/// [`bytemuck::Pod`].
+/// A type whose values can be copied from a device: any type that implements [`bytemuck::AnyBitPattern`], which
+/// includes every [`bytemuck::Pod`] type.
 ///
 /// A device can write any bytes, so any bytes must be a valid value of the type. This excludes `bool`, `char`, references
 /// and enums: copy the bytes of a `bool` as `u8`, with [`DeviceSlice::cast`](crate::DeviceSlice::cast).
 ///
-/// This trait is implemented for all such types; its purpose is the compiler's message for other types. Generic code needs
-/// only the trait of `bytemuck`.
+/// This trait is implemented for every such type; its purpose is the compiler's message for other types. Generic code
+/// needs only the trait of `bytemuck`.
 #[diagnostic::on_unimplemented(
     message = "values of `{Self}` cannot be copied from a device, which can write any bytes",
     label = "does not implement `bytemuck::AnyBitPattern`",

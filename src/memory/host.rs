@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DevicePtr, Result, checked};
 
-/// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so that
+/// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so
 /// asynchronous copies return without waiting.
 ///
 /// The driver allocates the memory, or page-locks the memory of a `Vec` in place.
@@ -63,7 +63,7 @@ impl<T: Copy> HostBuffer<T> {
         Self::zeroed_with_flags(context, len, 0)
     }
 
-    /// Allocates `len` values with bits of `CU_MEMHOSTALLOC_…`, and sets all bytes to zero
+    /// Allocates `len` values with flags, which are bits of `CU_MEMHOSTALLOC_…`, and sets all bytes to zero
     /// ([`cuMemHostAlloc`](checked::mem_host_alloc)). The host reads memory with `CU_MEMHOSTALLOC_WRITECOMBINED` very
     /// slowly.
     ///
@@ -105,15 +105,16 @@ impl<T: Copy> HostBuffer<T> {
         })
     }
 
-    /// Page-locks the memory of a `Vec`, with bits of `CU_MEMHOSTREGISTER_…`
+    /// Page-locks the memory of a `Vec`, with flags that are bits of `CU_MEMHOSTREGISTER_…`
     /// ([`cuMemHostRegister`](checked::mem_host_register)). If the size is 0 bytes, nothing is registered.
     ///
-    /// The buffer owns the memory, because the driver must not keep memory that is freed: [`into_vec`](Self::into_vec)
-    /// returns it.
+    /// The buffer owns the memory, because memory must not be freed while it is registered:
+    /// [`into_vec`](Self::into_vec) returns it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags, `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory that
-    /// can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. The `Vec` is then dropped.
+    /// can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. After an error, the `Vec` is
+    /// dropped.
     #[inline]
     #[doc(alias = "cuMemHostRegister")]
     #[track_caller]
@@ -135,8 +136,8 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Waits for work that uses the memory, and returns the `Vec` that was [registered](Self::register)
-    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). Values of a buffer that the driver allocated are copied to a
-    /// new `Vec`.
+    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). If the driver allocated the memory, this method copies
+    /// the values to a new `Vec` without waiting, and then [frees](Self::free) the memory.
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. The memory is then leaked.
@@ -206,7 +207,7 @@ impl<T: Copy> HostBuffer<T> {
     /// Allocates a buffer for a slice and copies the slice to it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    /// Same as [`zeroed`](Self::zeroed).
     #[inline]
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self>
@@ -248,8 +249,8 @@ impl<T: Copy> HostBuffer<T> {
     /// Takes ownership of page-locked memory that was allocated in `context`. With a `len` of 0, the memory is not freed.
     ///
     /// # Safety
-    /// The address must be the start of an allocation of page-locked memory with `len` initialised and aligned values, and
-    /// no other code may free it.
+    /// The address must be the start of memory from `cuMemHostAlloc` or `cuMemAllocHost`, with `len` initialised and
+    /// aligned values, and no other code may free it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {

@@ -190,8 +190,8 @@ impl<T> PitchedBuffer<T> {
         Ok(values)
     }
 
-    /// Returns the description of a copy of all rows, without source and target. The `len` values on the host have no
-    /// gaps.
+    /// Returns the description of a copy of all rows from or to `len` values on the host without gaps. The caller adds
+    /// the source and the destination.
     #[inline]
     #[track_caller]
     fn copy(&self, len: usize) -> Result<CUDA_MEMCPY2D> {
@@ -265,11 +265,11 @@ impl<T> PitchedBuffer<T> {
     /// Queues a fill of every byte of all rows ([`cuMemsetD2D8Async`](checked::memset_d2d8_async)).
     ///
     /// # Safety
-    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
-    /// does not wait for it.
+    /// Until the fill is done, the memory must not be freed or used by work that does not wait for the fill. The end of
+    /// the borrow does not wait for it.
     ///
     /// # Errors
-    /// May return an error from earlier asynchronous work.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
     #[inline]
     #[doc(alias = "cuMemsetD2D8Async")]
     #[doc(alias = "memset")]
@@ -286,11 +286,11 @@ impl<T> PitchedBuffer<T> {
     /// Queues a fill of every 16-bit value of all rows ([`cuMemsetD2D16Async`](checked::memset_d2d16_async)).
     ///
     /// # Safety
-    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
-    /// does not wait for it.
+    /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 2 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 2 bytes, and the errors of
+    /// [`fill_u8_async`](Self::fill_u8_async).
     #[inline]
     #[doc(alias = "cuMemsetD2D16Async")]
     #[doc(alias = "memset")]
@@ -307,11 +307,11 @@ impl<T> PitchedBuffer<T> {
     /// Queues a fill of every 32-bit value of all rows ([`cuMemsetD2D32Async`](checked::memset_d2d32_async)).
     ///
     /// # Safety
-    /// The memory must not be freed before the fill is done, or used by work that does not wait for it. The end of the borrow
-    /// does not wait for it.
+    /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 4 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the size of a row is not a multiple of 4 bytes, and the errors of
+    /// [`fill_u8_async`](Self::fill_u8_async).
     #[inline]
     #[doc(alias = "cuMemsetD2D32Async")]
     #[doc(alias = "memset")]

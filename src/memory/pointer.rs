@@ -19,21 +19,21 @@ impl DevicePtr {
         Self(0)
     }
 
-    /// Returns the address for C's representation.
+    /// Converts C's representation to an address.
     #[inline]
     #[must_use]
     pub const fn from_raw(address: sys::CUdeviceptr) -> Self {
         Self(address)
     }
 
-    /// Returns C's representation of the address.
+    /// Converts the address to C's representation.
     #[inline]
     #[must_use]
     pub const fn as_raw(self) -> sys::CUdeviceptr {
         self.0
     }
 
-    /// Returns the address `bytes` bytes further, wrapping around at the end of the address space.
+    /// Returns the address that is `bytes` bytes higher, wrapping around at the end of the address space.
     #[inline]
     #[must_use]
     pub const fn byte_add(self, bytes: u64) -> Self {

@@ -1,4 +1,4 @@
-//! Views of device memory that are only read.
+//! Read-only views of device memory.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Context, DevicePtr, Result, Stream, checked};
 
-/// A view of values in device memory, like `&[T]` on the host: an address, a length and a context.
+/// A read-only view of values in device memory, like `&[T]` on the host: an address, a length and a context.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, DeviceBuffer};
@@ -187,7 +187,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         let bytes = self.size_bytes();
         let len = match bytes.checked_rem(size_of::<U>()) {
             Some(0) => bytes / size_of::<U>(),
-            // Values of 0 bytes: an empty view has none of them.
+            // A `U` has 0 bytes, so only an empty view can be cast.
             None if bytes == 0 => 0,
             _ => return Err(refused(Refusal::CastSize)),
         };
@@ -281,7 +281,8 @@ impl<T> DeviceSlice<'_, T> {
     /// written by work that does not wait for the copy. The end of the view's lifetime does not wait for it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, and `CUDA_ERROR_INVALID_CONTEXT` on the
+    /// null stream if no context is current.
     #[inline]
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]

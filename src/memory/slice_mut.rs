@@ -117,7 +117,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.slice(range)
     }
 
-    /// Returns a view of a range of values.
+    /// Returns a view of a range of values that can be written.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::slice`].
@@ -137,7 +137,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.split_at(index)
     }
 
-    /// Returns two views: of the values before `index`, and of the others.
+    /// Returns two views that can be written: of the values before `index`, and of the others.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::split_at`].
@@ -178,7 +178,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         self.view.cast()
     }
 
-    /// Returns a view of the same bytes as values of another type.
+    /// Returns a view of the same bytes as values of another type, which can be written.
     ///
     /// # Errors
     /// Same as [`DeviceSlice::cast`].
@@ -189,8 +189,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     }
 
     /// Fills this view with the first values of another view. The copy is queued in the null stream
-    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the other view is of another context, the method waits for the
-    /// copy, because freeing the other memory may not wait for it.
+    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)). If the contexts of the views differ, the method waits for the copy,
+    /// because freeing the other memory may not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.
@@ -294,7 +294,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// views' lifetimes does not wait for it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` on the null
+    /// stream if no context is current.
     #[inline]
     #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
@@ -343,7 +344,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 2 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 2 bytes, and the errors of
+    /// [`fill_u8_async`](Self::fill_u8_async).
     #[inline]
     #[doc(alias = "cuMemsetD16Async")]
     #[doc(alias = "memset")]
@@ -363,7 +365,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 4 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size or address is not a multiple of 4 bytes, and the errors of
+    /// [`fill_u8_async`](Self::fill_u8_async).
     #[inline]
     #[doc(alias = "cuMemsetD32Async")]
     #[doc(alias = "memset")]
@@ -382,7 +385,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// Copies a slice to the start of the view ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, or an error from the work that was
+    /// waited for.
     #[inline]
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
@@ -407,7 +411,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// does not wait for the copy. The end of the view's lifetime does not wait for it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, and `CUDA_ERROR_INVALID_CONTEXT` on the
+    /// null stream if no context is current.
     #[inline]
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]

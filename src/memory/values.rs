@@ -1,6 +1,6 @@
-//! The methods that every owner of values in device memory has.
+//! Macros that define the methods that the buffers in device memory share.
 
-/// Defines the address and the length of an owner with the fields `raw` and `len`.
+/// Defines the methods that return the address and the length of an owner with the fields `raw` and `len`.
 macro_rules! device_values {
     ($owner:ident) => {
         impl<T> $owner<T> {
@@ -43,8 +43,8 @@ macro_rules! device_values {
 }
 pub(crate) use device_values;
 
-/// Defines the views of an owner with the fields `raw`, `len` and `context`. The owner must have `len` values at `raw` as long
-/// as it lives.
+/// Defines the methods that return the views and the context of an owner with the fields `raw`, `len` and `context`.
+/// The owner must have `len` values at `raw` as long as it lives.
 macro_rules! device_views {
     ($owner:ident) => {
         impl<T> $owner<T> {

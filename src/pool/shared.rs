@@ -37,7 +37,7 @@ impl MemPool {
 
     /// Imports another process's pool from a file descriptor, which is not closed
     /// ([`cuMemPoolImportFromShareableHandle`](checked::mem_pool_import_from_shareable_handle)). Buffers cannot be
-    /// allocated from it, only [imported](Self::import).
+    /// allocated from the imported pool, only [imported](Self::import).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of [physical memory](crate::virtual_memory::PhysicalMemory), and
@@ -49,7 +49,7 @@ impl MemPool {
     pub fn import_fd(fd: BorrowedFd<'_>) -> Result<Self> {
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         let fd = Descriptor::new(fd);
-        // SAFETY: an open descriptor, which takes the place of the address; the driver checks what it is.
+        // SAFETY: an open descriptor, which takes the place of the address; the driver checks its kind.
         unsafe { Self::import_handle(fd.as_handle(), kind) }
     }
 

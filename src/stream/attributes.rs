@@ -5,8 +5,8 @@ use crate::{Device, Result, checked, sys};
 use sys::{CUstreamAttrID as Id, CUstreamAttrValue as Value};
 
 impl Stream {
-    /// Returns an attribute ([`cuStreamGetAttribute`](checked::stream_get_attribute)). The methods below return the
-    /// known attributes with their types.
+    /// Returns an attribute ([`cuStreamGetAttribute`](checked::stream_get_attribute)). Methods such as
+    /// [`mem_sync_domain`](Self::mem_sync_domain) return a single attribute with its type.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that streams do not have.
@@ -18,8 +18,8 @@ impl Stream {
         unsafe { checked::stream_get_attribute(self.as_raw(), attribute) }
     }
 
-    /// Sets an attribute for later work ([`cuStreamSetAttribute`](checked::stream_set_attribute)). The methods
-    /// below set the known attributes with their types.
+    /// Sets an attribute for later work ([`cuStreamSetAttribute`](checked::stream_set_attribute)). Methods such as
+    /// [`set_priority`](Self::set_priority) set a single attribute with its type, and are safe.
     ///
     /// # Safety
     /// Pointers and handles in the value must be valid as the manual requires for the attribute.
@@ -47,7 +47,8 @@ impl Stream {
         unsafe { checked::stream_copy_attributes(self.as_raw(), other.as_raw()) }
     }
 
-    /// Returns how the accesses of this stream's kernels to a range of memory use the L2 cache.
+    /// Returns the access policy window: a range of memory, and the L2 cache policy for accesses of this stream's
+    /// kernels to it.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -59,8 +60,8 @@ impl Stream {
         Ok(unsafe { value.accessPolicyWindow })
     }
 
-    /// Sets how the accesses of this stream's kernels to a range of memory use the L2 cache. The driver does not access
-    /// that memory.
+    /// Sets the access policy window: a range of memory, and the L2 cache policy for accesses of this stream's kernels
+    /// to it. The driver does not access that memory.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the ratio is not between 0 and 1, or the size is over the device's
@@ -70,11 +71,12 @@ impl Stream {
     pub fn set_access_policy_window(&self, window: &sys::CUaccessPolicyWindow) -> Result<()> {
         let mut value = Value::default();
         value.accessPolicyWindow = *window;
-        // SAFETY: the window is a hint.
+        // SAFETY: the driver does not access the memory of the window, so its address may be any number.
         unsafe { self.set_attribute(Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value) }
     }
 
-    /// Returns how threads wait for the stream. Until a policy is set, drivers return a number that is not a valid policy.
+    /// Returns the policy by which host threads wait for the stream, such as spinning or blocking. Until a policy is
+    /// set, drivers return a number that is not a valid policy.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -86,7 +88,7 @@ impl Stream {
         Ok(unsafe { value.syncPolicy })
     }
 
-    /// Sets how threads wait for the stream.
+    /// Sets the policy by which host threads wait for the stream, such as spinning or blocking.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown policy.

@@ -7,7 +7,7 @@ use super::fake;
 use crate::{Context, Device, DevicePtr, KernelArgs, LaunchAttribute, LaunchConfig, Module, ParamBuffer, Stream};
 
 thread_local! {
-    /// The number of allocations by this thread.
+    /// The number of allocations by this thread, without those of the fake driver.
     pub(super) static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -32,8 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the number of allocations in launches of each kind. The methods that users call also compare the
-/// arguments with the kernel's parameters in builds with debug assertions.
+/// Returns the number of allocations in launches of each kind. It calls the methods that the public ones end in,
+/// because with debug assertions the public ones first compare the arguments with the kernel's parameters.
 fn allocations(arguments: &(impl KernelArgs + Copy)) -> usize {
     fake::install();
     let context = Context::create(Device::from_raw(3)).unwrap();

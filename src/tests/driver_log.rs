@@ -39,6 +39,7 @@ fn errors_have_the_messages_of_their_thread() {
     );
     assert!(text.ends_with(")\n  Requested 7 bytes, but only 3 are free"), "{text}");
 
+    // A message that only repeats code and function is left out.
     let error = failed(&context, "Returning 2 (CUDA_ERROR_OUT_OF_MEMORY) from cuMemAlloc_v2");
     assert_eq!(error.log(), None);
 
@@ -121,7 +122,7 @@ fn positions_move() {
             "cuLogsDumpToMemory(6, 0)"
         ]
     );
-    // The fake driver does not export it.
+    // The fake driver does not export `cuLogsDumpToFile`.
     let error = position.write_to_file(c"/tmp/unused").unwrap_err();
     assert!(error.is_missing_function());
 }

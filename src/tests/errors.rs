@@ -4,7 +4,7 @@ use super::fake;
 use crate::sys::{self, CUresult, Function};
 use crate::{Context, Device, DeviceBuffer, Error, Module, checked};
 
-/// Returns an error with a code, and the line that its message must contain.
+/// Returns the error of a call that returns `code`, and the line that the error's message must contain.
 fn alloc_message(code: u32) -> (Error, u32) {
     fake::fail("cuMemAlloc_v2", code);
     // SAFETY: the fake driver takes any number.

@@ -16,7 +16,8 @@ use crate::sys::library::Source;
 use crate::sys::{self, CUresult};
 
 thread_local! {
-    /// The functions that this thread called, in order, without `cuCtxGetCurrent`.
+    /// The names of the functions that this thread called, with some of the arguments, in order. Calls of
+    /// `cuCtxGetCurrent` are left out.
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     /// The function whose next call fails, and the code that it returns.
     static NEXT: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
@@ -32,16 +33,17 @@ thread_local! {
     static NEXT_HANDLE: Cell<Option<usize>> = const { Cell::new(None) };
     /// The message that the driver logs when the next call fails on this thread.
     static MESSAGE: Cell<Option<&'static str>> = const { Cell::new(None) };
-    /// The number of devices.
+    /// The number of devices that this thread sees.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
 
-/// Makes the fake driver the default library. In a child process, `FAKE_SOURCE` names another library.
+/// Makes the fake driver the default library, and forgets this thread's calls and the failure that [`fail`] chose. In a
+/// child process, `FAKE_SOURCE` names another library.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let source = match std::env::var("FAKE_SOURCE") {
-            // SAFETY: there is no such file.
+            // SAFETY: the tests name no existing file.
             Ok(path) => unsafe { Source::path(path) },
             // SAFETY: each function has the type of its name.
             Err(_) => unsafe { Source::resolver("the fake driver", resolve) },
@@ -124,7 +126,7 @@ pub(super) fn devices(count: c_int) {
     DEVICES.set(count);
 }
 
-/// Runs a test in a process of its own, and returns its output.
+/// Runs a test in a process of its own, and returns its standard output.
 pub(super) fn child(test: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -141,6 +143,7 @@ pub(super) fn child(test: &str, variables: &[(&str, &str)]) -> String {
     text
 }
 
+/// Records a call, and returns the code that a test chose for it, or success.
 fn note(name: &'static str, detail: &str) -> CUresult {
     CALLS.with_borrow_mut(|calls| calls.push(format!("{name}{detail}")));
     match NEXT.get() {
@@ -165,6 +168,8 @@ fn handle() -> usize {
     LAST.fetch_add(0x100, Ordering::Relaxed)
 }
 
+/// Defines functions of the fake driver, and `resolve`, which finds them by name. Each has an expression, whose text is
+/// recorded after the name, and a block, which runs if the call succeeds.
 macro_rules! fakes {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $detail:expr => $body:block)*) => {
         $(
@@ -448,7 +453,7 @@ fakes! {
     }
 }
 
-/// Stores the arguments of `cuLaunchHostFunc`, also if the call fails.
+/// Stores the arguments of `cuLaunchHostFunc` for [`call_host_func`], even if the call fails.
 fn host_func(function: sys::CUhostFn, data: *mut c_void) -> String {
     HOST_FUNC.set((function, data.addr()));
     no_detail()
@@ -486,7 +491,7 @@ unsafe fn image_and_log(
     unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy().into_owned()
 }
 
-/// Returns the first argument of a launch, read as a `u32`.
+/// Returns a description of a launch's first argument, which is read as a `u32`.
 unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> String {
     if !params.is_null() {
         // SAFETY: the tests launch with a `u32`.
