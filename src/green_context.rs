@@ -1,4 +1,4 @@
-//! Green contexts: contexts that own a part of a device's multiprocessors.
+//! Green contexts: contexts whose work runs on a part of a device's multiprocessors.
 
 mod resource;
 mod stream;
@@ -28,7 +28,7 @@ use crate::{Context, Device, Error, Event, Result, checked};
 /// let split = all.split_by_count(1, 8, 0)?;
 /// let urgent = GreenContext::create(device, &split.groups)?;
 /// let stream = urgent.stream(0)?;
-/// // … launches in `stream`, which other work does not delay …
+/// // … launches in `stream`, which run on the multiprocessors of the group only …
 /// stream.synchronize()?;
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
@@ -130,7 +130,7 @@ impl GreenContext {
     }
 
     /// Drops this reference. If it is the last one, destroys the green context and returns the result
-    /// ([`cuGreenCtxDestroy`](checked::green_ctx_destroy)). Otherwise, the last reference does that.
+    /// ([`cuGreenCtxDestroy`](checked::green_ctx_destroy)). Otherwise, the last reference destroys it.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

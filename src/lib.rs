@@ -35,9 +35,9 @@
 //!
 //! - [From .cu to a launch](guide::from_cu_to_a_launch): how kernels are compiled to PTX and loaded
 //! - [Driver or Runtime API](guide::driver_or_runtime): differences, contexts, and both in one process
-//! - [Safety](guide::safety): what is `unsafe` and why
+//! - [Safety](guide::safety): unsafe calls and the reasons
 //! - [Using it in your CI](guide::ci): tests without a GPU
-//! - [Testing kernels without a GPU](guide::testing_kernels): what such tests can assert
+//! - [Testing kernels without a GPU](guide::testing_kernels): results, counts and races that such tests can assert
 //!
 //! # Rules
 //!

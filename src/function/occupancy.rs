@@ -222,8 +222,8 @@ impl Function {
     /// [`LaunchAttribute::cluster`], unless the kernel has a fixed cluster size.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large, and `CUDA_ERROR_NOT_SUPPORTED` if the driver
-    /// is too old for an attribute.
+    /// Returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large or does not divide the grid, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an attribute.
     #[inline]
     #[doc(alias = "cuOccupancyMaxActiveClusters")]
     #[track_caller]

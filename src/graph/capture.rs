@@ -15,7 +15,7 @@ struct Capturing<'s> {
 }
 
 impl Capturing<'_> {
-    /// Calls the function. The caller ends the capture.
+    /// Calls the function. If it returns, the caller must end the capture; if it panics, dropping `self` does.
     #[inline]
     #[track_caller]
     fn record(self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<()> {

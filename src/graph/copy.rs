@@ -104,7 +104,7 @@ impl CopyParams {
 }
 
 impl Graph {
-    /// Adds a copy ([`cuGraphAddMemcpyNode`](checked::graph_add_memcpy_node)).
+    /// Adds a node that copies memory ([`cuGraphAddMemcpyNode`](checked::graph_add_memcpy_node)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a dependency of another

@@ -8,7 +8,7 @@ use super::owner::Graph;
 use crate::{Event, Result, checked, sys};
 
 impl Graph {
-    /// Adds a record of an event, as [`Event::record`] does in a stream
+    /// Adds a node that records an event, as [`Event::record`] does in a stream
     /// ([`cuGraphAddEventRecordNode`](checked::graph_add_event_record_node)). The graph keeps the event alive.
     ///
     /// ```
@@ -41,7 +41,7 @@ impl Graph {
         Ok(Node::of(raw, self))
     }
 
-    /// Adds a wait for an event, as [`Stream::wait_event`](crate::Stream::wait_event) does in a stream
+    /// Adds a node that waits for an event, as [`Stream::wait_event`](crate::Stream::wait_event) does in a stream
     /// ([`cuGraphAddEventWaitNode`](checked::graph_add_event_wait_node)). The graph keeps the event alive. Each launch
     /// waits for the latest record of the event before the launch.
     ///

@@ -84,7 +84,7 @@ impl FillParams {
 }
 
 impl Graph {
-    /// Adds a fill ([`cuGraphAddMemsetNode`](checked::graph_add_memset_node)).
+    /// Adds a node that fills memory ([`cuGraphAddMemsetNode`](checked::graph_add_memset_node)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value, or a

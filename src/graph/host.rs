@@ -114,8 +114,9 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a call of a host function ([`cuGraphAddHostNode`](checked::graph_add_host_node)). Each launch calls it once,
-    /// unless earlier work faults; launches of several executable graphs may call it at the same time.
+    /// Adds a node that calls a host function ([`cuGraphAddHostNode`](checked::graph_add_host_node)). Each launch calls
+    /// the function once, unless earlier work faults; launches of several executable graphs may call it at the same
+    /// time.
     ///
     /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
     /// a resource: an object of this crate that is dropped there is leaked. The function itself may be dropped on a thread
@@ -123,8 +124,8 @@ impl Graph {
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls for the
     /// graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
-    /// [`Event::synchronize`](crate::Event::synchronize) of any event that was recorded in a stream, and
-    /// [`Context::synchronize`](crate::Context::synchronize).
+    /// [`Event::synchronize`](crate::Event::synchronize) of any event that was recorded in a stream,
+    /// [`Pending::wait`](crate::Pending::wait) of any copy, and [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a dependency of another graph.

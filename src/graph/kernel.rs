@@ -52,9 +52,9 @@ fn enter<'a>(function: &'a Function, other: Option<&'a Context>, called: sys::Fu
 }
 
 impl Graph {
-    /// Adds a kernel ([`cuGraphAddKernelNode`](checked::graph_add_kernel_node)). The configuration and the arguments
-    /// are as in [`Function::launch`]; the values are copied before the call returns. The graph keeps the module
-    /// loaded.
+    /// Adds a node that runs a kernel ([`cuGraphAddKernelNode`](checked::graph_add_kernel_node)). The configuration and
+    /// the arguments are as in [`Function::launch`]; the values are copied before the call returns. The graph keeps the
+    /// module loaded.
     ///
     /// # Safety
     /// The arguments must have the number, order and types that the kernel was compiled with. A borrowed function must

@@ -258,7 +258,7 @@ const fn fields(data: &sys::CUgraphEdgeData) -> [u8; 3] {
     [data.from_port, data.to_port, data.type_]
 }
 
-/// Appends the data of plain edges without end, because an old driver returns no data.
+/// Extends the list endlessly with the data of plain edges, because an old driver returns no data.
 #[inline]
 fn or_plain(data: Vec<sys::CUgraphEdgeData>) -> impl Iterator<Item = sys::CUgraphEdgeData> {
     data.into_iter().chain(core::iter::repeat_with(Default::default))
