@@ -16,7 +16,7 @@ pub struct BatchCopy {
 
 impl Stream {
     /// Queues several copies with one call ([`cuMemcpyBatchAsync_v2`](checked::memcpy_batch_async_v2)). They run in any
-    /// order. The parameter `order` says when the sources may be read.
+    /// order. The parameter `order` sets when the driver may read the sources.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, Stream, version};

@@ -40,8 +40,9 @@ impl Process {
     /// Returns the state of the process ([`cuCheckpointProcessGetState`](checked::checkpoint_process_get_state)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such process, and a
-    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.8.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such process, `CUDA_ERROR_NOT_SUPPORTED` if checkpoints are
+    /// not supported, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than
+    /// CUDA 12.8.
     #[inline]
     #[doc(alias = "cuCheckpointProcessGetState")]
     #[track_caller]

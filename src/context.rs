@@ -575,8 +575,8 @@ impl PartialEq for Context {
 
 impl Eq for Context {}
 
-/// Guard of [`Context::push`]: the context is current on this thread until the guard is dropped. It is a reference to the
-/// context.
+/// Guard of [`Context::push`]: the context is current on this thread until the guard is dropped. The guard is also a
+/// reference to the context.
 ///
 /// Guards must be dropped in the reverse order of their creation. A guard that is dropped while another context is on top
 /// of the stack pops nothing: its context stays on the stack and is never destroyed. [`pop`](Self::pop) returns an error

@@ -14,8 +14,8 @@
 //! # Ok::<(), cuda_driver::Error>(())
 //! ```
 //!
-//! A [`LogCallback`] passes every message of the process to a closure, and a [`LogPosition`] reads the messages that the
-//! driver still keeps.
+//! A [`LogCallback`] passes every message of the process to a closure, and a [`LogPosition`] reads the messages after
+//! it that the driver still keeps.
 //!
 //! The functions return a [missing-function error](crate::Error::is_missing_function) if the driver is too old.
 

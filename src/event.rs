@@ -97,7 +97,8 @@ impl Event {
     /// ([`cuEventQuery`](checked::event_query)).
     ///
     /// # Errors
-    /// May return an error from earlier asynchronous work.
+    /// If the event was last recorded in a captured stream, returns `CUDA_ERROR_CAPTURED_EVENT` during the capture, and
+    /// `CUDA_ERROR_INVALID_VALUE` after it. May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
@@ -109,7 +110,8 @@ impl Event {
     /// Waits until the recorded work is done ([`cuEventSynchronize`](checked::event_synchronize)).
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for.
+    /// Returns an error from the work that was waited for, and the errors of [`query`](Self::query) for an event that
+    /// was last recorded in a captured stream.
     ///
     /// # Panics
     /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) that was queued in the stream before the event
@@ -145,8 +147,9 @@ impl Event {
     /// ([`cuEventElapsedTime`](checked::event_elapsed_time)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_HANDLE` if one of the events was not recorded or was created without timing, and
-    /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done.
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` if one of the events was not recorded or was created without timing,
+    /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done, and `CUDA_ERROR_CAPTURED_EVENT` if one of
+    /// them was last recorded in a stream that is being captured.
     #[inline]
     #[doc(alias = "cuEventElapsedTime")]
     #[doc(alias = "cuEventElapsedTime_v2")]

@@ -273,7 +273,8 @@ impl<T> Array<T> {
     /// Returns the layout of a sparse array ([`cuArrayGetSparseProperties`](checked::array_get_sparse_properties)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that is not [sparse](ArrayShape::sparse).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an array that is not [sparse](ArrayShape::sparse), and for a level of a
+    /// mipmapped array.
     #[inline]
     #[doc(alias = "cuArrayGetSparseProperties")]
     #[track_caller]

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::{Result, sys};
 
-/// Dimensions and flags of an [`Array`](crate::Array) or [`MipmappedArray`](crate::MipmappedArray), in texels.
+/// Dimensions in texels, and flags, of an [`Array`](crate::Array) or [`MipmappedArray`](crate::MipmappedArray).
 ///
 /// ```
 /// use cuda_driver::array::ArrayShape;

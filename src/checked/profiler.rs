@@ -20,7 +20,7 @@ use crate::{Error, Result};
 #[track_caller]
 pub unsafe fn profiler_start() -> Result<()> {
     // SAFETY: upheld by the caller.
-    switched(unsafe { sys::cuProfilerStart() })
+    to_result(unsafe { sys::cuProfilerStart() })
 }
 
 /// Stops the collection of data by an attached profiler. An error names `cuCtxGetCurrent`, because
@@ -38,13 +38,13 @@ pub unsafe fn profiler_start() -> Result<()> {
 #[track_caller]
 pub unsafe fn profiler_stop() -> Result<()> {
     // SAFETY: upheld by the caller.
-    switched(unsafe { sys::cuProfilerStop() })
+    to_result(unsafe { sys::cuProfilerStop() })
 }
 
 /// Converts the code of a function that has no entry in the registry.
 #[inline]
 #[track_caller]
-fn switched(code: CUresult) -> Result<()> {
+fn to_result(code: CUresult) -> Result<()> {
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
     }

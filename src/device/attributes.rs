@@ -15,7 +15,7 @@ use crate::{Result, checked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes(pub(super) Device);
 
-/// A type of attributes.
+/// A type that attributes have.
 trait Value {
     /// Converts the driver's number.
     fn of(number: i32) -> Self;
@@ -118,7 +118,7 @@ attributes! {
     "true if error correction of memory is enabled" ecc_enabled: bool = CU_DEVICE_ATTRIBUTE_ECC_ENABLED;
     "the number of the PCI bus" pci_bus_id: u32 = CU_DEVICE_ATTRIBUTE_PCI_BUS_ID;
     "the number of the device on the PCI bus" pci_device_id: u32 = CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID;
-    "true if the device has a TCC driver on Windows" tcc_driver: bool = CU_DEVICE_ATTRIBUTE_TCC_DRIVER;
+    "true if the device uses the TCC driver of Windows" tcc_driver: bool = CU_DEVICE_ATTRIBUTE_TCC_DRIVER;
     "the clock rate of memory in kHz" memory_clock_rate: u32 = CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE;
     "the width of the memory bus in bits" global_memory_bus_width: u32 = CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH;
     "the size of the L2 cache in bytes" l2_cache_size: u32 = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;

@@ -84,8 +84,9 @@ impl ExternalMemory {
     /// size in the description, and stay allocated until it is released here.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
-    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type,
+    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description, and `CUDA_ERROR_UNKNOWN`
+    /// for a file descriptor that is not of memory.
     #[inline]
     #[doc(alias = "cuImportExternalMemory")]
     #[track_caller]

@@ -56,8 +56,9 @@ impl ExternalSemaphore {
     /// The handle in the description must be valid and of the type that the description names.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type, and
-    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device or the operating system does not support this type,
+    /// `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_HANDLE` for an invalid description, and `CUDA_ERROR_UNKNOWN`
+    /// for a file descriptor that is not of a semaphore.
     #[inline]
     #[doc(alias = "cuImportExternalSemaphore")]
     #[track_caller]
