@@ -31,7 +31,7 @@ impl BlockSize {
     }
 }
 
-/// Converts a number for the driver, which rejects numbers that are too large.
+/// Converts a number for the driver. A number that does not fit becomes the largest `c_int`, which has the same effect.
 #[inline]
 fn int(number: u32) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)

@@ -168,7 +168,7 @@ impl Stream {
         unsafe { checked::stream_is_capturing(self.as_raw()) }
     }
 
-    /// Returns the state of the stream's capture, its number, its graph, and the nodes that the next work will wait for
+    /// Returns the state of the stream's capture, its id, its graph, and the nodes that the next work will wait for
     /// ([`cuStreamGetCaptureInfo`](checked::stream_get_capture_info)). The handles are valid while the capture lasts.
     ///
     /// # Errors

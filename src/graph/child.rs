@@ -44,9 +44,9 @@ impl Graph {
     /// later changes of `child` do not change it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, or if both are parts of the same graph, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` if `child` allocates or frees memory, has conditional nodes, or is the body of a
-    /// conditional node.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `child` is this graph, if one of the two contains the other, or if a third
+    /// graph contains both, and `CUDA_ERROR_NOT_SUPPORTED` if `child` allocates or frees memory, has conditional nodes,
+    /// or is the body of a conditional node.
     #[inline]
     #[doc(alias = "cuGraphAddChildGraphNode")]
     #[track_caller]

@@ -15,8 +15,9 @@ use crate::{DevicePtr, Event};
 
 /// An attribute of a launch, for [`Function::launch_with`](crate::Function::launch_with) and the occupancy of clusters.
 ///
-/// Each constructor names the CUDA version that introduced its attribute. [`launch_with`](crate::Function::launch_with)
-/// returns an error if the driver is older; it does not check attributes that this crate does not know.
+/// Each constructor names the CUDA version that introduced its attribute. Calls with the attribute return
+/// `CUDA_ERROR_NOT_SUPPORTED` if the driver is older. The versions of attributes that this crate does not know are not
+/// checked.
 ///
 /// ```
 /// use cuda_driver::LaunchAttribute;
@@ -60,8 +61,8 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Lets the driver use clusters of this size, a multiple of the size of [`cluster`](Self::cluster), which must be given,
-    /// too. Needs CUDA 12.8.
+    /// Lets the driver use clusters of this size, a multiple of the size of [`cluster`](Self::cluster). That attribute
+    /// is needed, too. Needs CUDA 12.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION")]
@@ -259,7 +260,7 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Returns the attribute for C's record.
+    /// Returns the attribute with the contents of C's record.
     ///
     /// # Safety
     /// The value must be valid for the attribute, and its handles for `'a`.
