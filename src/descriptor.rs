@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// A file descriptor as a handle, which is an address in the driver's calls.
+/// A file descriptor as a handle, which the driver's calls take as an address.
 ///
 /// The driver takes descriptor 0 for a missing handle, so a duplicate of it is passed instead.
 pub(crate) struct Descriptor<'fd> {

@@ -208,7 +208,7 @@ impl Error {
 
     /// Returns the function that failed. For an error of a [view](crate::DeviceSlice) that was not created, for which no
     /// function is called, it is `cuMemGetAddressRange`; for one of the [profiler's functions](crate::Context::profile),
-    /// which are not in the registry, it is `cuCtxGetCurrent`.
+    /// for which [`Function`] has no values, it is `cuCtxGetCurrent`.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {

@@ -1,5 +1,5 @@
-//! Fallbacks for plain names of C on drivers that lack the newest export: they call the older export, and convert its
-//! result to the newest one's.
+//! Fallbacks for drivers that lack the export that a function's plain name means: they call the older export, and
+//! convert its result to the newer one's.
 
 use core::ffi::CStr;
 use core::ptr;

@@ -5,7 +5,7 @@ use crate::sys::{self, CUresult, Function};
 use crate::{Error, Result};
 
 /// Starts the collection of data by an attached profiler. An error names `cuCtxGetCurrent`, because
-/// this function is not in the registry.
+/// [`sys::Function`](crate::sys::Function) has no value for this function.
 ///
 /// C: [`cuProfilerStart`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
 ///
@@ -24,7 +24,7 @@ pub unsafe fn profiler_start() -> Result<()> {
 }
 
 /// Stops the collection of data by an attached profiler. An error names `cuCtxGetCurrent`, because
-/// this function is not in the registry.
+/// [`sys::Function`](crate::sys::Function) has no value for this function.
 ///
 /// C: [`cuProfilerStop`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html).
 ///
@@ -41,7 +41,7 @@ pub unsafe fn profiler_stop() -> Result<()> {
     to_result(unsafe { sys::cuProfilerStop() })
 }
 
-/// Converts the code of a function that has no entry in the registry.
+/// Converts the code of a function for which [`Function`] has no value.
 #[inline]
 #[track_caller]
 fn to_result(code: CUresult) -> Result<()> {
