@@ -378,8 +378,8 @@ impl Library {
     /// ([`cuLibraryGetUnifiedFunction`](checked::library_get_unified_function)). It is valid as long as the library.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_FOUND` if there is no such function, `CUDA_ERROR_INVALID_VALUE` on devices without
-    /// unified functions, and `CUDA_ERROR_NOT_SUPPORTED` on the software driver.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if there is no such function, and `CUDA_ERROR_INVALID_VALUE` on devices without
+    /// unified functions, such as those of the software driver.
     #[inline]
     #[doc(alias = "cuLibraryGetUnifiedFunction")]
     #[track_caller]

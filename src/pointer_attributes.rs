@@ -129,7 +129,8 @@ impl DevicePtr {
     /// earlier ([`cuPointerSetAttribute`](checked::pointer_set_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the address is not in memory that `cuMemAlloc` allocated.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, and `CUDA_ERROR_NOT_SUPPORTED` for
+    /// memory that was mapped to [reserved addresses](crate::virtual_memory).
     #[inline]
     #[doc(alias = "cuPointerSetAttribute")]
     #[doc(alias = "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS")]

@@ -26,8 +26,8 @@ impl<T> ManagedBuffer<T> {
     /// ([`cuMemAdvise`](checked::mem_advise)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for unknown advice, and
-    /// `CUDA_ERROR_INVALID_DEVICE` for an invalid device.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for unknown advice. If the
+    /// advice has a location and it is invalid, returns `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_DEVICE`.
     #[inline]
     #[doc(alias = "cuMemAdvise")]
     #[doc(alias = "cuMemAdvise_v2")]
@@ -60,8 +60,8 @@ impl<T> ManagedBuffer<T> {
     /// host only ([`cuMemPrefetchAsync`](checked::mem_prefetch_async)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer, and `CUDA_ERROR_INVALID_DEVICE` for an
-    /// invalid device and for one that lacks concurrent access.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for an invalid location other
+    /// than a device, and `CUDA_ERROR_INVALID_DEVICE` for an invalid device and for one that lacks concurrent access.
     #[inline]
     #[doc(alias = "cuMemPrefetchAsync")]
     #[doc(alias = "cuMemPrefetchAsync_v2")]

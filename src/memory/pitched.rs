@@ -41,8 +41,8 @@ impl<T> PitchedBuffer<T> {
     /// the size is 0 bytes, nothing is allocated and the address is 0.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` for a row that is
-    /// longer than the device allows.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, or `CUDA_ERROR_INVALID_VALUE` if the size in
+    /// bytes overflows.
     #[inline]
     #[doc(alias = "cuMemAllocPitch")]
     #[track_caller]

@@ -64,8 +64,9 @@ impl Stream {
     /// to it. The driver does not access that memory.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the ratio is not between 0 and 1, or the size is over the device's
-    /// [limit](sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the ratio is not between 0 and 1, if the size is over the device's
+    /// [limit](sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE), or if the property for
+    /// misses is `CU_ACCESS_PROPERTY_PERSISTING`.
     #[inline]
     #[track_caller]
     pub fn set_access_policy_window(&self, window: &sys::CUaccessPolicyWindow) -> Result<()> {
