@@ -1,4 +1,4 @@
-//! Memory operations of streams: writes to memory, waits until memory has a value, and barriers.
+//! Memory operations of streams: writes to memory, waits for values in memory, barriers, and flushes of remote writes.
 
 use crate::sys::{self, CUstreamBatchMemOpParams, CUstreamWaitValue_flags, CUstreamWriteValue_flags};
 use crate::{DevicePtr, Result, Stream, checked};
@@ -138,8 +138,8 @@ impl Stream {
     /// Queues a write of a 32-bit number ([`cuStreamWriteValue32`](checked::stream_write_value32)).
     ///
     /// # Safety
-    /// The address must be a multiple of 4, in device memory or page-locked host memory that stays allocated
-    /// until the write is done, and host code must not access it as ordinary memory until then.
+    /// The address must be a multiple of 4, in device memory or page-locked host memory that stays allocated until the
+    /// write is done. Until then, host code may access it only with atomic operations.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not a multiple of 4 or invalid flags.

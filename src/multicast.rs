@@ -50,7 +50,8 @@ impl Multicast {
     /// ([`cuMulticastAddDevice`](checked::multicast_add_device)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device that was added before, or for one too many.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device that was added before, and if as many devices were added as the
+    /// properties state.
     #[inline]
     #[doc(alias = "cuMulticastAddDevice")]
     #[track_caller]

@@ -12,7 +12,7 @@ use crate::{Device, Error, Result, Stream, checked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RangeAttributes {
-    /// True if all of the range is advised to be mostly read.
+    /// True if the whole range is advised to be mostly read.
     pub read_mostly: bool,
     /// The preferred location of the whole range.
     pub preferred_location: i32,
