@@ -43,9 +43,9 @@ impl Stream {
     /// ```
     ///
     /// # Safety
-    /// All ranges must stay allocated until the copies are done, and must not be used by work that does not wait for them.
-    /// With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed earlier, but earlier work in
-    /// the stream must not write to them. No copy may depend on another copy of the batch.
+    /// All ranges must stay allocated until the copies are done, and must not be used by work that does not wait for
+    /// them. With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed earlier, but
+    /// earlier work in the stream must not write to them. No copy may depend on another copy of the batch.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or the legacy default stream, and a
@@ -74,8 +74,8 @@ impl Stream {
     /// They run in any order.
     ///
     /// # Safety
-    /// Same as [`copy_batch`](Self::copy_batch). In addition, arrays must be live, and each box must be inside the memory or
-    /// array on both sides.
+    /// Same as [`copy_batch`](Self::copy_batch). In addition, arrays must be live, and each box must be inside the
+    /// memory or array on both sides.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or the legacy default stream, and a
@@ -149,8 +149,8 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device has no hardware for it, `CUDA_ERROR_INVALID_VALUE` for an
-    /// operation with an invalid range or algorithm, and a [missing-function error](crate::Error::is_missing_function) if
-    /// the driver is older than CUDA 12.6.
+    /// operation with an invalid range or algorithm, and a [missing-function error](crate::Error::is_missing_function)
+    /// if the driver is older than CUDA 12.6.
     #[inline]
     #[doc(alias = "cuMemBatchDecompressAsync")]
     #[track_caller]
@@ -164,7 +164,8 @@ impl Stream {
     /// ([`cuMemMapArrayAsync`](checked::mem_map_array_async)).
     ///
     /// # Safety
-    /// Arrays and memory must be live until the work is done, and no other work may access a tile whose mapping changes.
+    /// Arrays and memory must be live until the work is done, and no other work may access a tile whose mapping
+    /// changes.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid tile, or for memory without `CU_MEM_CREATE_USAGE_TILE_POOL`.
@@ -178,9 +179,9 @@ impl Stream {
 }
 
 impl Context {
-    /// Copies between addresses of device or host memory ([`cuMemcpy`](checked::memcpy)). Like all copies without a stream,
-    /// it may still run when the call returns, if the destination is device memory, and the source is device memory or host
-    /// memory that is not page-locked.
+    /// Copies between addresses of device or host memory ([`cuMemcpy`](checked::memcpy)). Like all copies without a
+    /// stream, it may still run when the call returns, if the destination is device memory, and the source is device
+    /// memory or host memory that is not page-locked.
     ///
     /// # Safety
     /// Both ranges must stay allocated until the copy is done. Until then, no other work may write to them or read the

@@ -124,7 +124,8 @@ impl Process {
         unsafe { checked::checkpoint_process_restore(self.id, Some(&mut arguments)) }
     }
 
-    /// Lets CUDA calls of a locked process run again ([`cuCheckpointProcessUnlock`](checked::checkpoint_process_unlock)).
+    /// Lets CUDA calls of a locked process run again
+    /// ([`cuCheckpointProcessUnlock`](checked::checkpoint_process_unlock)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not locked, and the errors of [`state`](Self::state).

@@ -15,9 +15,10 @@ pub use self::options::ContextOptions;
 
 /// A context: an address space on a device, with all objects created in it.
 ///
-/// A new context is *floating*, that is, current on no thread, unlike after `cuCtxCreate` in C. Objects make it current for
-/// the calls that need it. Work on the null stream needs a current context, too: call [`push`](Self::push). To share a
-/// context with the CUDA runtime and its libraries, use the device's [primary context](crate::PrimaryContext) instead.
+/// A new context is *floating*, that is, current on no thread, unlike after `cuCtxCreate` in C. Objects make it current
+/// for the calls that need it. Work on the null stream needs a current context, too: call [`push`](Self::push). To
+/// share a context with the CUDA runtime and its libraries, use the device's [primary context](crate::PrimaryContext)
+/// instead.
 ///
 /// ```
 /// use cuda_driver::{Context, Device};
@@ -108,8 +109,8 @@ impl Context {
     /// Creates a floating context on a device ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough
-    /// memory.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not
+    /// enough memory.
     #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
@@ -121,7 +122,8 @@ impl Context {
     /// ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and the errors of [`create`](Self::create).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and the errors of
+    /// [`create`](Self::create).
     #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
@@ -198,8 +200,8 @@ impl Context {
         unsafe { checked::ctx_get_current() }
     }
 
-    /// Returns the handle of the calling thread's current context, or `CUDA_ERROR_INVALID_CONTEXT` for a call of `called` if
-    /// there is none.
+    /// Returns the handle of the calling thread's current context, or `CUDA_ERROR_INVALID_CONTEXT` for a call of
+    /// `called` if there is none.
     #[inline]
     #[track_caller]
     pub(crate) fn required_raw(called: Function) -> Result<sys::CUcontext> {
@@ -243,9 +245,9 @@ impl Context {
         })
     }
 
-    /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)), releases
-    /// it if it is a primary context, or destroys its green context, and returns the result. Otherwise, the last reference
-    /// does that.
+    /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)),
+    /// releases it if it is a primary context, or destroys its green context, and returns the result. Otherwise, the
+    /// last reference does that.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -387,8 +389,8 @@ impl Context {
     /// Returns a limit of the context; most are in bytes ([`cuCtxGetLimit`](checked::ctx_get_limit)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, and `CUDA_ERROR_INVALID_VALUE` for
-    /// an unknown limit.
+    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, and `CUDA_ERROR_INVALID_VALUE`
+    /// for an unknown limit.
     #[inline]
     #[doc(alias = "cuCtxGetLimit")]
     #[track_caller]
@@ -578,9 +580,9 @@ impl Eq for Context {}
 /// Guard of [`Context::push`]: the context is current on this thread until the guard is dropped. The guard is also a
 /// reference to the context.
 ///
-/// Guards must be dropped in the reverse order of their creation. A guard that is dropped while another context is on top
-/// of the stack pops nothing: its context stays on the stack and is never destroyed. [`pop`](Self::pop) returns an error
-/// in that case.
+/// Guards must be dropped in the reverse order of their creation. A guard that is dropped while another context is on
+/// top of the stack pops nothing: its context stays on the stack and is never destroyed. [`pop`](Self::pop) returns an
+/// error in that case.
 #[derive(Debug)]
 #[must_use = "dropping the guard pops the context at once"]
 pub struct Current {
@@ -594,7 +596,8 @@ impl Current {
     /// Pops the context and returns the result ([`cuCtxPopCurrent`](checked::ctx_pop_current)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CONTEXT` if another context is on top of the stack. The context then stays on the stack.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` if another context is on top of the stack. The context then stays on the
+    /// stack.
     #[inline]
     #[doc(alias = "cuCtxPopCurrent")]
     #[track_caller]
@@ -615,8 +618,8 @@ impl Current {
 struct OnStack<'a>(&'a Context);
 
 impl OnStack<'_> {
-    /// Pops the context if it is on top of the stack. Otherwise, the caller or an interposer left another context there,
-    /// which is not popped.
+    /// Pops the context if it is on top of the stack. Otherwise, the caller or an interposer left another context
+    /// there, which is not popped.
     #[inline]
     #[track_caller]
     fn pop(self) -> Result<()> {

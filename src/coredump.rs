@@ -55,8 +55,8 @@ impl Settings<'_> {
     /// settings with their types.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting, `CUDA_ERROR_NOT_PERMITTED` if a debugger is attached, and
-    /// a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.1.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting, `CUDA_ERROR_NOT_PERMITTED` if a debugger is attached,
+    /// and a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.1.
     #[inline]
     #[doc(alias = "cuCoredumpGetAttribute")]
     #[doc(alias = "cuCoredumpGetAttributeGlobal")]
@@ -81,9 +81,9 @@ impl Settings<'_> {
     /// The bytes must be a value of the setting's type; text must end with a NUL byte.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting or a wrong size, `CUDA_ERROR_NOT_PERMITTED` if the setting
-    /// can no longer be changed, and a [missing-function error](crate::Error::is_missing_function) if the driver is older
-    /// than CUDA 12.1.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown setting or a wrong size, `CUDA_ERROR_NOT_PERMITTED` if the
+    /// setting can no longer be changed, and a [missing-function error](crate::Error::is_missing_function) if the
+    /// driver is older than CUDA 12.1.
     #[inline]
     #[doc(alias = "cuCoredumpSetAttribute")]
     #[doc(alias = "cuCoredumpSetAttributeGlobal")]
@@ -366,7 +366,8 @@ impl CoredumpCallback {
 
     /// Unregisters the closure
     /// ([`cuCoredumpDeregisterStartCallback`](checked::coredump_deregister_start_callback),
-    /// [`cuCoredumpDeregisterCompleteCallback`](checked::coredump_deregister_complete_callback)). Dropping does the same.
+    /// [`cuCoredumpDeregisterCompleteCallback`](checked::coredump_deregister_complete_callback)). Dropping does the
+    /// same.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_DEINITIALIZED` while the process exits.

@@ -161,7 +161,8 @@ impl Device {
         unsafe { checked::device_get_name(self.0) }
     }
 
-    /// Returns the device's identifier, or the instance's with MIG ([`cuDeviceGetUuid_v2`](checked::device_get_uuid_v2)).
+    /// Returns the device's identifier, or the instance's with MIG
+    /// ([`cuDeviceGetUuid_v2`](checked::device_get_uuid_v2)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
@@ -174,7 +175,8 @@ impl Device {
         Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
     }
 
-    /// Returns the identifier of the whole GPU, also for a MIG instance ([`cuDeviceGetUuid`](checked::device_get_uuid)).
+    /// Returns the identifier of the whole GPU, also for a MIG instance
+    /// ([`cuDeviceGetUuid`](checked::device_get_uuid)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
@@ -188,7 +190,8 @@ impl Device {
     }
 
     /// Returns the fabric cliques that the device belongs to
-    /// ([`cuDeviceGetCliqueCount`](checked::device_get_clique_count), [`cuDeviceGetCliqueInfo`](checked::device_get_clique_info)).
+    /// ([`cuDeviceGetCliqueCount`](checked::device_get_clique_count),
+    /// [`cuDeviceGetCliqueInfo`](checked::device_get_clique_info)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a device without a fabric, and a

@@ -4,8 +4,8 @@ use crate::error::note_process;
 use crate::sys::{self, library::LoadError};
 use crate::{Result, Version, checked};
 
-/// Finds and loads the driver without calling it. Every other call also loads the driver; this function returns the error
-/// if that fails.
+/// Finds and loads the driver without calling it. Every other call also loads the driver; this function returns the
+/// error if that fails.
 ///
 /// ```
 /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
@@ -29,8 +29,8 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
 /// have no effect.
 ///
 /// # Errors
-/// Returns `CUDA_ERROR_NO_DEVICE` if there is no device, `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after
-/// the driver was initialised, or an error with every place that was tried if no driver was found.
+/// Returns `CUDA_ERROR_NO_DEVICE` if there is no device, `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked
+/// after the driver was initialised, or an error with every place that was tried if no driver was found.
 #[inline]
 #[doc(alias = "cuInit")]
 #[track_caller]

@@ -139,7 +139,8 @@ impl LogCallback {
         }
     }
 
-    /// Unregisters the closure ([`cuLogsUnregisterCallback`](checked::logs_unregister_callback)). Dropping does the same.
+    /// Unregisters the closure ([`cuLogsUnregisterCallback`](checked::logs_unregister_callback)). Dropping does the
+    /// same.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_DEINITIALIZED` while the process exits.

@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<Result<u64>>() == 16);
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
 /// The first fault seen in this process, and true if it was seen while an object was dropped. Faults are sticky, so
-/// there is at most one for each driver.
+/// each driver has at most one; of several drivers in a process, only the first fault is stored.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
 /// Adds the driver's messages to an error, if the program asked for them. A function pointer, so that only such
@@ -206,9 +206,9 @@ impl Error {
         CUresult(self.packed as u32)
     }
 
-    /// Returns the function that failed. For an error of a [view](crate::DeviceSlice) that was not created, for which no
-    /// function is called, it is `cuMemGetAddressRange`; for one of the [profiler's functions](crate::Context::profile),
-    /// for which [`Function`] has no values, it is `cuCtxGetCurrent`.
+    /// Returns the function that failed. For an error of a [view](crate::DeviceSlice) that was not created, for which
+    /// no function is called, it is `cuMemGetAddressRange`; for one of the [profiler's
+    /// functions](crate::Context::profile), for which [`Function`] has no values, it is `cuCtxGetCurrent`.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
@@ -249,17 +249,17 @@ impl Error {
         self.code().description()
     }
 
-    /// Returns true for a sticky error: a kernel faulted, and from then on every call that uses a context returns such an
-    /// error.
+    /// Returns true for a sticky error: a kernel faulted, and from then on every call that uses a context returns such
+    /// an error.
     #[inline]
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         is_fault(self.code().0)
     }
 
-    /// Returns true if the code is about the call itself, which then had no effect: a library or function that is missing, a
-    /// driver that is not initialised, an invalid argument, device, handle or context, lack of memory, a call that is not
-    /// permitted or not supported, or a rule of stream capture.
+    /// Returns true if the code is about the call itself, which then had no effect: a library or function that is
+    /// missing, a driver that is not initialised, an invalid argument, device, handle or context, lack of memory, a
+    /// call that is not permitted or not supported, or a rule of stream capture.
     #[inline]
     pub(crate) const fn is_refusal(&self) -> bool {
         matches!(

@@ -1,5 +1,5 @@
-//! Stores messages that do not fit into an [`Error`](crate::Error): the messages of larger errors that were converted to
-//! one, reasons why launches reject their arguments, and messages that the driver logs.
+//! Stores messages that do not fit into an [`Error`](crate::Error): the messages of larger errors that were converted
+//! to one, reasons why launches reject their arguments, and messages that the driver logs.
 #![forbid(unsafe_code)]
 
 use core::cell::RefCell;

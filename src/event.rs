@@ -65,8 +65,8 @@ impl Event {
         Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// Creates an event with flags ([`cuEventCreate`](checked::event_create)). Events with `CU_EVENT_DISABLE_TIMING` are
-    /// faster.
+    /// Creates an event with flags ([`cuEventCreate`](checked::event_create)). Events with `CU_EVENT_DISABLE_TIMING`
+    /// are faster.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and the errors of [`new`](Self::new).
@@ -114,8 +114,8 @@ impl Event {
     /// was last recorded in a captured stream.
     ///
     /// # Panics
-    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) that was queued in the stream before the event
-    /// was recorded.
+    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) that was queued in the stream before the
+    /// event was recorded.
     #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]

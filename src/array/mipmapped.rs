@@ -32,7 +32,8 @@ use crate::{Context, Device, Result, checked};
 /// Clones, levels, textures and surfaces are references to a mipmapped array. The last reference destroys it.
 pub struct MipmappedArray<T> {
     inner: Arc<Inner>,
-    /// Marks the type of the texels. They are on the device, so their type does not restrict the threads that use the array.
+    /// Marks the type of the texels. They are on the device, so their type does not restrict the threads that use the
+    /// array.
     texels: PhantomData<fn() -> T>,
 }
 

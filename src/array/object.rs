@@ -33,7 +33,8 @@ use crate::{Context, Device, Result, checked};
 /// Clones, textures and surfaces are references to an array. The last reference destroys it.
 pub struct Array<T> {
     inner: Arc<Inner>,
-    /// Marks the type of the texels. They are on the device, so their type does not restrict the threads that use the array.
+    /// Marks the type of the texels. They are on the device, so their type does not restrict the threads that use the
+    /// array.
     texels: PhantomData<fn() -> T>,
 }
 
@@ -145,8 +146,8 @@ impl<T> Array<T> {
         Self::with_format(context, shape, T::FORMAT, T::CHANNELS)
     }
 
-    /// Creates an array in a format that `T` does not determine ([`cuArray3DCreate`](checked::array_3d_create)), for instance
-    /// `CU_AD_FORMAT_HALF` with texels of `half::f16`.
+    /// Creates an array in a format that `T` does not determine ([`cuArray3DCreate`](checked::array_3d_create)), for
+    /// instance `CU_AD_FORMAT_HALF` with texels of `half::f16`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the
@@ -169,8 +170,8 @@ impl<T> Array<T> {
     /// `CUDA_ARRAY3D_DEFERRED_MAPPING`. [`Stream::map_arrays`](crate::Stream::map_arrays) maps memory to it later.
     ///
     /// # Safety
-    /// As long as any part has no memory, the array must not be used in copies, and kernels must not access it through textures
-    /// and surfaces: driver 580 accepts a copy, and faults when it runs.
+    /// As long as any part has no memory, the array must not be used in copies, and kernels must not access it through
+    /// textures and surfaces: driver 580 accepts a copy, and faults when it runs.
     ///
     /// # Errors
     /// Same as [`with_format`](Self::with_format), but the flag is not an error.
@@ -241,8 +242,8 @@ impl<T> Array<T> {
         self.inner.descriptor()
     }
 
-    /// Returns a plane of an array in a format with planes ([`cuArrayGetPlane`](checked::array_get_plane)), with texels of
-    /// type `U`, whose size is not checked. The plane is a reference to this array.
+    /// Returns a plane of an array in a format with planes ([`cuArrayGetPlane`](checked::array_get_plane)), with texels
+    /// of type `U`, whose size is not checked. The plane is a reference to this array.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such plane, or if the array has only one plane.
@@ -285,8 +286,8 @@ impl<T> Array<T> {
     }
 
     /// Drops this reference. If it is the last one, destroys the array and returns the result
-    /// ([`cuArrayDestroy`](checked::array_destroy)). Otherwise, the last reference does that. A level or plane is destroyed
-    /// with the array that it belongs to.
+    /// ([`cuArrayDestroy`](checked::array_destroy)). Otherwise, the last reference does that. A level or plane is
+    /// destroyed with the array that it belongs to.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -323,7 +324,8 @@ impl<T> Array<T> {
     /// copies, the caller must do so.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, its clones, and all textures and surfaces created with them.
+    /// The handle must stay valid as long as the returned value, its clones, and all textures and surfaces created with
+    /// them.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUarray) -> Self {

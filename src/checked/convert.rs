@@ -157,8 +157,8 @@ pub(super) fn string(buffer: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Returns the result of an older function in place of a missing one. If both are missing, returns the error of the newer
-/// one.
+/// Returns the result of an older function in place of a missing one. If both are missing, returns the error of the
+/// newer one.
 #[cold]
 #[inline]
 pub(super) fn or_older<T>(error: Error, older: Result<T>) -> Result<T> {

@@ -33,9 +33,9 @@ impl Default for ContextOptions {
 }
 
 impl Context {
-    /// Creates a floating context with options ([`cuCtxCreate_v4`](checked::ctx_create_v4), or with drivers before CUDA 12.5
-    /// [`cuCtxCreate_v3`](checked::ctx_create_v3)). Without [`sm_count`](ContextOptions::sm_count), it is the same as
-    /// [`create_with_flags`](Self::create_with_flags).
+    /// Creates a floating context with options ([`cuCtxCreate_v4`](checked::ctx_create_v4), or with drivers before CUDA
+    /// 12.5 [`cuCtxCreate_v3`](checked::ctx_create_v3)). Without [`sm_count`](ContextOptions::sm_count), it is the same
+    /// as [`create_with_flags`](Self::create_with_flags).
     ///
     /// ```
     /// use cuda_driver::{Context, ContextOptions, Device, sys::CUctx_flags};
@@ -50,8 +50,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY` if the number of multiprocessors cannot be limited, and the errors of
-    /// [`create_with_flags`](Self::create_with_flags).
+    /// Returns `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY` if the number of multiprocessors cannot be limited, and the
+    /// errors of [`create_with_flags`](Self::create_with_flags).
     #[inline]
     #[doc(alias = "cuCtxCreate_v4")]
     #[doc(alias = "cuCtxCreate_v3")]
@@ -90,8 +90,8 @@ impl Context {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device does not support such contexts, a
-    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5, and the errors of
-    /// [`create_with_flags`](Self::create_with_flags).
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.5, and the
+    /// errors of [`create_with_flags`](Self::create_with_flags).
     #[inline]
     #[doc(alias = "cuCtxCreate_v4")]
     #[track_caller]

@@ -33,9 +33,9 @@ use crate::{Context, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Extents and offsets are in values, rows and slices; the layers and faces of an array are slices. Memory is a sequence of
-/// rows. Without a pitch, rows have no gaps: each is as long as the x-offset plus the width. Without a number of rows,
-/// each slice has as many as the y-offset plus the height. Bounds are checked before the driver copies.
+/// Extents and offsets are in values, rows and slices; the layers and faces of an array are slices. Memory is a
+/// sequence of rows. Without a pitch, rows have no gaps: each is as long as the x-offset plus the width. Without a
+/// number of rows, each slice has as many as the y-offset plus the height. Bounds are checked before the driver copies.
 ///
 /// A copy between two contexts is made with `cuMemcpy3DPeer` if the contexts of both sides are known.
 #[must_use = "nothing is copied before `run`"]
@@ -47,7 +47,8 @@ pub struct Copy3d<'a, T> {
 }
 
 impl<'a, T> Copy3d<'a, T> {
-    /// Describes a copy of `extent` values, rows and slices: `[width, 1, 1]` for a row, `[width, height, 1]` for a rectangle.
+    /// Describes a copy of `extent` values, rows and slices: `[width, 1, 1]` for a row, `[width, height, 1]` for a
+    /// rectangle.
     #[inline]
     pub fn new(source: impl Into<Source<'a, T>>, target: impl Into<Target<'a, T>>, extent: [usize; 3]) -> Self {
         Self {
@@ -130,9 +131,9 @@ impl<'a, T> Copy3d<'a, T> {
         let _current = plan.context().map(Context::enter).transpose()?;
         let Plan { source, target, extent } = &plan;
         let bytes = extent[0];
-        // SAFETY: both sides contain the box and are borrowed until the end, host memory of the target exclusively. Bytes of
-        // the source are initialised, and any bytes are values of the target. When a call returns, it no longer accesses host
-        // memory.
+        // SAFETY: both sides contain the box and are borrowed until the end, host memory of the target exclusively.
+        // Bytes of the source are initialised, and any bytes are values of the target. When a call returns, it no
+        // longer accesses host memory.
         unsafe {
             if plan.is_peer() {
                 return checked::memcpy_3d_peer(&plan.peer());
@@ -166,14 +167,15 @@ impl<'a, T> Copy3d<'a, T> {
     }
 
     /// Queues the copy in a stream: boxes by [`cuMemcpy3DAsync`](checked::memcpy_3d_async), boxes between contexts by
-    /// [`cuMemcpy3DPeerAsync`](checked::memcpy_3d_peer_async), rectangles by [`cuMemcpy2DAsync`](checked::memcpy_2d_async), and
-    /// single rows of arrays by [`cuMemcpyHtoAAsync`](checked::memcpy_htoa_async) and
-    /// [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async). In a default stream, the caller must make a context current.
+    /// [`cuMemcpy3DPeerAsync`](checked::memcpy_3d_peer_async), rectangles by
+    /// [`cuMemcpy2DAsync`](checked::memcpy_2d_async), and single rows of arrays by
+    /// [`cuMemcpyHtoAAsync`](checked::memcpy_htoa_async) and [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async). In a
+    /// default stream, the caller must make a context current.
     ///
     /// # Safety
-    /// Until the copy is done, source and target must stay valid. Host memory of the target must not be accessed, and host
-    /// memory of the source must not be written. Other work must not write the source or access the target, unless it waits
-    /// for the copy.
+    /// Until the copy is done, source and target must stay valid. Host memory of the target must not be accessed, and
+    /// host memory of the source must not be written. Other work must not write the source or access the target, unless
+    /// it waits for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, if a pitch is shorter than a row,

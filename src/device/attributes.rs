@@ -9,9 +9,10 @@ use crate::{Result, checked};
 
 /// The attributes of a device: one method for each, which queries the driver. See [`Device::attributes`].
 ///
-/// Each method returns `CUDA_ERROR_INVALID_VALUE` if the driver does not know the attribute, and `CUDA_ERROR_INVALID_DEVICE`
-/// if there is no such device. The methods have the names of C, without `CU_DEVICE_ATTRIBUTE_`; [`Device::attribute`] returns
-/// any attribute as a number. Sizes of textures and surfaces are in texels.
+/// Each method returns `CUDA_ERROR_INVALID_VALUE` if the driver does not know the attribute, and
+/// `CUDA_ERROR_INVALID_DEVICE` if there is no such device. The methods have the names of C, without
+/// `CU_DEVICE_ATTRIBUTE_`; [`Device::attribute`] returns any attribute as a number. Sizes of textures and surfaces are
+/// in texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes(pub(super) Device);
 

@@ -98,8 +98,8 @@ impl ExternalMemory {
         Ok(unsafe { Self::from_raw(raw, context) })
     }
 
-    /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver owns
-    /// the descriptor afterwards; if the import fails, the driver or this function closes it.
+    /// Imports memory of `size` bytes from a file descriptor of Vulkan or of this driver's virtual memory. The driver
+    /// owns the descriptor afterwards; if the import fails, the driver or this function closes it.
     ///
     /// # Safety
     /// The descriptor must refer to memory of this size.
@@ -126,7 +126,8 @@ impl ExternalMemory {
         memory
     }
 
-    /// Maps `len` values at an offset in bytes ([`cuExternalMemoryGetMappedBuffer`](checked::external_memory_get_mapped_buffer)).
+    /// Maps `len` values at an offset in bytes
+    /// ([`cuExternalMemoryGetMappedBuffer`](checked::external_memory_get_mapped_buffer)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `len` is 0 or the values are not inside the memory.
@@ -152,8 +153,8 @@ impl ExternalMemory {
     }
 
     /// Maps a mipmapped array
-    /// ([`cuExternalMemoryGetMappedMipmappedArray`](checked::external_memory_get_mapped_mipmapped_array)). The caller must
-    /// destroy it before the last reference to this memory is dropped.
+    /// ([`cuExternalMemoryGetMappedMipmappedArray`](checked::external_memory_get_mapped_mipmapped_array)). The caller
+    /// must destroy it before the last reference to this memory is dropped.
     ///
     /// # Safety
     /// The memory must contain an array that matches the description.
@@ -260,7 +261,8 @@ pub struct ExternalBuffer<T> {
 }
 
 impl<T> ExternalBuffer<T> {
-    /// Unmaps the values after waiting for work that uses them ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    /// Unmaps the values after waiting for work that uses them ([`cuMemFree`](checked::mem_free)). Dropping does the
+    /// same.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -293,7 +295,8 @@ impl<T> ExternalBuffer<T> {
     /// Takes ownership of `len` values that were mapped from `memory`.
     ///
     /// # Safety
-    /// The address must be the start of a mapping of this memory with this number of values, and no other code may free it.
+    /// The address must be the start of a mapping of this memory with this number of values, and no other code may free
+    /// it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, memory: &ExternalMemory) -> Self {

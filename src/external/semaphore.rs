@@ -70,8 +70,8 @@ impl ExternalSemaphore {
         Ok(unsafe { Self::from_raw(raw, context) })
     }
 
-    /// Imports a semaphore from a file descriptor. The driver owns the descriptor afterwards; if the import fails, it is
-    /// closed.
+    /// Imports a semaphore from a file descriptor. The driver owns the descriptor afterwards; if the import fails,
+    /// this function closes it.
     ///
     /// # Safety
     /// The descriptor must refer to a semaphore of this type.
@@ -95,7 +95,8 @@ impl ExternalSemaphore {
     }
 
     /// Queues a signal; a timeline semaphore or fence gets the value
-    /// ([`cuSignalExternalSemaphoresAsync`](checked::signal_external_semaphores_async)).
+    /// ([`cuSignalExternalSemaphoresAsync`](checked::signal_external_semaphores_async)). A keyed mutex is released with
+    /// the key 0.
     ///
     /// # Safety
     /// The semaphore must not be dropped until the signal is done.
@@ -113,14 +114,15 @@ impl ExternalSemaphore {
     }
 
     /// Makes later work in the stream wait for a signal; for a timeline semaphore or fence, for the value
-    /// ([`cuWaitExternalSemaphoresAsync`](checked::wait_external_semaphores_async)).
+    /// ([`cuWaitExternalSemaphoresAsync`](checked::wait_external_semaphores_async)). A keyed mutex is acquired with the
+    /// key 0 and a timeout of 0 ms.
     ///
     /// # Safety
     /// The semaphore must not be dropped until the wait is over.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the semaphore cannot be waited for, and `CUDA_ERROR_TIMEOUT` if a keyed mutex was
-    /// not released in time.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the semaphore cannot be waited for, and `CUDA_ERROR_TIMEOUT` if a keyed
+    /// mutex was not released in time.
     #[inline]
     #[doc(alias = "cuWaitExternalSemaphoresAsync")]
     #[track_caller]
@@ -131,7 +133,8 @@ impl ExternalSemaphore {
         unsafe { checked::wait_external_semaphores_async(&[self.raw], &[params], stream.as_raw()) }
     }
 
-    /// Destroys the semaphore ([`cuDestroyExternalSemaphore`](checked::destroy_external_semaphore)). Dropping does the same.
+    /// Destroys the semaphore ([`cuDestroyExternalSemaphore`](checked::destroy_external_semaphore)). Dropping does the
+    /// same.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
