@@ -26,7 +26,7 @@ use crate::operation::{GraphAllocation, Operation};
 use crate::queue::edge::Edge;
 use crate::state::error::{Error, Result};
 
-/// Returns the attributes of a kernel node.
+/// Returns the attributes of a kernel node; `CUDA_ERROR_INVALID_VALUE` for a node of another type.
 pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
     match &graphs()?.node(node)?.operation {
         Operation::Kernel(kernel) => Ok(kernel.attributes.clone()),
@@ -34,7 +34,7 @@ pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
     }
 }
 
-/// Adds a node. `make` is called for its operation after the other arguments are checked.
+/// Adds a node with the operation that `make` returns. The other arguments are checked before `make` is called.
 pub(super) fn add(
     c: Caller,
     out: *mut CUgraphNode,
@@ -65,7 +65,7 @@ fn add_with(
     Ok(())
 }
 
-/// Changes the operation of a node to one of the same type.
+/// Changes the operation of a node. Returns `CUDA_ERROR_INVALID_VALUE` if the new operation has another type.
 pub(super) fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     call::set_operation(node as usize, make)
 }
@@ -85,7 +85,8 @@ macro_rules! pick {
     };
 }
 
-/// Returns the byte offsets that a query of a node's attribute writes; `None` if it cannot be queried.
+/// Returns the offsets of the bytes that a query of a kernel node's attribute writes; `None` if the attribute cannot be
+/// queried.
 fn attribute_bytes(id: Id) -> Option<Vec<usize>> {
     Some(match id {
         Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => (0..28).collect(),
@@ -101,7 +102,7 @@ fn attribute_bytes(id: Id) -> Option<Vec<usize>> {
     })
 }
 
-/// Returns true if the attribute of a node can be set.
+/// Returns true if this attribute of a kernel node can be set.
 fn can_be_set(id: Id) -> bool {
     matches!(
         id,

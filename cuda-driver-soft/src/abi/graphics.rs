@@ -9,14 +9,14 @@ use crate::call::lookup::current_context;
 use crate::call::stream;
 use crate::state::error::{Error, Result};
 
-/// Returns the error of a call with this handle.
+/// Returns the error of a call with this handle: `CUDA_ERROR_INVALID_HANDLE` if a context is current.
 fn unregistered(resource: CUgraphicsResource) -> Result<()> {
     current_context()?;
     host::log!("{resource:p} is not a registered graphics resource");
     Err(Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
-/// Returns the error of a call with these handles. Driver 580 refuses an empty list.
+/// Returns the error of a call with these handles. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an empty list.
 fn none_registered(count: c_uint, resources: *mut CUgraphicsResource) -> Result<()> {
     if count == 0 || resources.is_null() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -23,8 +23,7 @@ const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MA
 /// the first multiprocessor.
 const SIGNATURE: [u8; 8] = *b"softpart";
 
-/// Returns the C structure of a resource, with its device and first multiprocessor in the private
-/// bytes.
+/// Returns the C structure of a resource, with its device and first multiprocessor in the private bytes.
 fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     let granularity = if part.split {
         // Driver 580 leaves these fields of a part at 0.
@@ -50,7 +49,8 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
 }
 
 /// Reads a resource. Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it does not consist of multiprocessors, and
-/// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if this driver did not write it.
+/// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if this driver did not write it or if the device does not have these
+/// multiprocessors.
 fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     if c.type_ != SM {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
@@ -74,7 +74,7 @@ fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     })
 }
 
-/// Writes a resource of a device or a context.
+/// Writes a resource of a device, a context or a stream. Only the type [`SM`] is supported.
 fn answer(c: Caller, out: *mut CUdevResource, kind: CUdevResourceType, part: Multiprocessors) -> Result<()> {
     let out = c.out(out)?;
     if kind != SM {

@@ -16,7 +16,8 @@ use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 /// Size of an ELF header in bytes.
 const ELF_HEADER: usize = 64;
 
-/// The largest size that a header may state. A larger one means a damaged image: reading that much memory would crash.
+/// The largest size in bytes that a header may state. A larger one means a damaged image: reading that much memory
+/// would crash.
 const MOST_FAT_BINARY: usize = 4 << 30;
 
 /// Version of a wrapper around relocatable code, which has a list of fat binaries to link.
@@ -70,7 +71,8 @@ fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads the image behind a pointer; its first bytes state its format and length.
+/// Reads the image behind a pointer. Its first bytes show its format. The header of a fat binary or a linked image
+/// determines its length; a text ends with a NUL byte.
 pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     if pointer.is_null() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -89,7 +91,7 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
 /// can tell that the memory is not readable.
 pub(super) fn readable(c: Caller, bytes: *const u8, length: usize) -> Result<Vec<u8>> {
     if mapping(bytes as u64, length as u64) == Mapping::Inaccessible {
-        host::log!("the {length} bytes at {bytes:p} cannot all be read: pass the size of the data");
+        host::log!("the {length} bytes at {bytes:p} cannot all be read: the size is wrong, or the image is damaged");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     c.array(bytes, length)
@@ -107,7 +109,9 @@ pub(super) fn text_length(c: Caller, text: *const u8, most: usize) -> Result<usi
         let to_page = PAGE - at as usize % PAGE;
         let bytes = if trusted { most } else { to_page.min(most - length) };
         if !trusted && mapping(at as u64, bytes as u64) == Mapping::Inaccessible {
-            host::log!("the text at {text:p} is not all in memory: it has no NUL, and its size is wrong");
+            host::log!(
+                "the text at {text:p} runs into memory that cannot be read: end it with a NUL byte, or pass its size"
+            );
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         if let Some(end) = c.items(at, bytes)?.position(|byte| byte == 0) {
@@ -133,13 +137,14 @@ fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
     let length = fatbin::length(header).unwrap_or(usize::MAX);
     if length > MOST_FAT_BINARY {
-        host::log!("the fat binary's header states {length} bytes: the image is damaged");
+        host::log!("the fat binary's header states more than {MOST_FAT_BINARY} bytes: the image is damaged");
         return Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     Ok(Image::FatBinary(stated(c, bytes, length)?))
 }
 
-/// Reads an ELF file, whose header determines its length.
+/// Reads a linked image, whose header determines its length. Of any other ELF file, which cannot be loaded, reads at
+/// most the header.
 fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
     // Class (2 for 64 bits), byte order and version follow the magic. With other values the header's layout is unknown.
     for (at, expected) in [(4, 2), (5, 1), (6, 1)] {
@@ -152,11 +157,13 @@ fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
     Ok(Image::Elf(stated(c, bytes, length)?))
 }
 
-/// A buffer for a log, and the option that holds its size and receives the length written.
+/// A buffer for a log, and the option that holds the buffer's size and receives the length of the text.
 struct LogBuffer {
     /// Address of the buffer. An integer, because a linker keeps it for later calls on any thread.
     buffer: usize,
+    /// Size of the buffer in bytes.
     size: usize,
+    /// Index of the option in the array of values.
     size_option: usize,
 }
 
@@ -169,13 +176,14 @@ pub(super) struct Jit {
     seen: Vec<u32>,
     info: Option<LogBuffer>,
     error: Option<LogBuffer>,
+    /// Index of `CU_JIT_WALL_TIME`, which receives the elapsed time in milliseconds.
     wall_time: Option<usize>,
     /// True if `CU_JIT_FALLBACK_STRATEGY` is given, which a linker does not accept.
     pub(super) falls_back: bool,
     started: Instant,
 }
 
-/// The architectures of `CU_JIT_TARGET`, and 0.
+/// The architectures that `CU_JIT_TARGET` accepts, and 0, the number of compute capability 1.0 in old headers.
 const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121,
 ];
@@ -264,7 +272,7 @@ impl Jit {
                 {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
-                // Drivers before 13.1 do not know the option.
+                // Drivers before CUDA 13.1 do not know the option.
                 CUjit_option::CU_JIT_BINARY_LOADER_THREAD_COUNT if settings::version() >= 13010 => {}
                 known if known.0 <= CUjit_option::CU_JIT_SPLIT_COMPILE.0 => {}
                 _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),

@@ -1,7 +1,7 @@
 //! The list of implemented exports.
 
-/// Symbols of the implemented exports; all others return `CUDA_ERROR_NOT_SUPPORTED`. A test compares this list with the
-/// exports in the code.
+/// Symbols of the implemented exports of `cuda.h`. All others return `CUDA_ERROR_NOT_SUPPORTED`, or
+/// `CUDA_ERROR_NOT_INITIALIZED` before `cuInit`. A test compares this list with the exports in the code.
 pub const IMPLEMENTED: &[&str] = &[
     "cuArray3DCreate",
     "cuArray3DCreate_v2",

@@ -147,8 +147,8 @@ pub(super) enum AttributeEffect {
     Cooperative(bool),
     /// Blocks per cluster, if there are clusters.
     Cluster(Option<[u32; 3]>),
-    /// An event to record at the end of the launch. Kernels may trigger it earlier on a GPU; the end is the latest
-    /// time.
+    /// An event to record at the end of the launch. On a GPU, the kernel can trigger it earlier; the end is the latest
+    /// possible time.
     Event(Arc<Event>),
 }
 

@@ -17,13 +17,13 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use image::{ARCHIVE_MAGIC, ELF_MAGIC, FATBIN_MAGIC, Image};
 
-/// Returns the options of each linker; the caller keeps their arrays valid until the linker is destroyed.
+/// Returns the options of each linker. The program must keep the arrays of their values until it destroys the linker.
 fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
     static TABLE: LazyLock<Mutex<HashMap<usize, Jit>>> = LazyLock::new(Mutex::default);
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the linker's logs into the buffers from its creation.
+/// Writes the linker's logs into the buffers that `cuLinkCreate` received.
 fn report(c: Caller, state: CUlinkState) {
     if let (Some(jit), Ok(linker)) = (
         options_of_linkers().get_mut(&(state as usize)),
@@ -72,7 +72,7 @@ fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
 struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
 
 impl Options {
-    /// Returns the options of a single input. Driver 580 accepts only options about its compilation.
+    /// Returns the options of a single input. Driver 580 accepts only options about the compilation of the input.
     fn read(self, c: Caller) -> Result<jit::Options> {
         let read = Jit::read(c, self.0, self.1, self.2)?;
         let of_input = |option: CUjit_option| {

@@ -44,7 +44,7 @@ fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
         Some(c.read(iterator)? as usize)
     };
     messages::dump(start).ok_or_else(|| {
-        host::log!("the iterator is beyond the end of the log");
+        host::log!("the iterator is beyond the end of the log: use one that a cuLogs function returned");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }

@@ -1,4 +1,4 @@
-//! Exports that advise on and prefetch managed memory.
+//! Exports that advise on, prefetch and query ranges of managed memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -19,7 +19,8 @@ fn advise(
     location: impl FnOnce() -> Result<Location>,
 ) -> Result<()> {
     use CUmem_advise as Id;
-    // Driver 580 checks the context before the device; prefetching needs no context.
+    // Driver 580 requires a current context, and checks it before the device. Prefetching on a created stream needs
+    // none.
     current_context()?;
     let advice = match advice {
         Id::CU_MEM_ADVISE_SET_READ_MOSTLY => Advice::ReadMostly(true),

@@ -13,7 +13,7 @@ use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, AllocationKind, address_space};
 
-/// Converts an address for the 32-bit functions from before CUDA 3.2, which cannot return a larger one.
+/// Converts an address for the functions from before CUDA 3.2, which return only 32 bits.
 fn to_32_bits(address: u64) -> Result<CUdeviceptr_v1> {
     CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
@@ -35,7 +35,8 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     Ok(())
 }
 
-/// Returns the base and length of the range that memory is a part of: for a mapping, the whole reservation.
+/// Returns the base and the length in bytes of the range that contains an allocation: for a mapping, the whole
+/// reservation; else the allocation itself.
 fn range(allocation: &Allocation) -> (u64, u64) {
     let own = (allocation.base, allocation.bytes);
     match allocation.kind {
@@ -87,7 +88,7 @@ fn pointer_attribute(
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
-            // Synchronous operations are always synchronous here. Driver 580 returns 1 for managed memory.
+            // The attribute has no effect here, but can be queried. Driver 580 returns 1 for managed memory.
             let allocation = known?;
             let synchronous = allocation.kind == AllocationKind::Managed || memory::is_synchronous(allocation);
             c.out(data.cast::<c_uint>())?.set(synchronous.into());
@@ -180,7 +181,7 @@ fn no_value(c: Caller, data: *mut c_void, attribute: CUpointer_attribute, addres
         | Id::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
         | Id::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
         | Id::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => c.out(data.cast::<c_uint>())?.set(0),
-        // Memory unknown to the driver is memory of the program.
+        // Memory that the driver does not know is memory of the program, which has the same address on the host.
         Id::CU_POINTER_ATTRIBUTE_HOST_POINTER => c.out(data.cast::<u64>())?.set(address),
         // Driver 580 leaves these results unchanged.
         Id::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | Id::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {}

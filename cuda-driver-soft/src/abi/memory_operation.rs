@@ -14,7 +14,7 @@ use crate::call::{stream, submit};
 use crate::operation::memory_operation::{self as operation, MemoryOperation};
 use crate::state::error::{Error, Result};
 
-/// Reads one operation of a batch.
+/// Reads and checks one operation of a batch.
 fn read(params: &CUstreamBatchMemOpParams) -> Result<MemoryOperation> {
     type Kind = CUstreamBatchMemOpType;
     // SAFETY: every member of the union begins with the operation.

@@ -11,7 +11,7 @@ use crate::operation::copy::Waits;
 use crate::operation::fill::{Fill, FillValue};
 use crate::state::error::Result;
 
-/// Sets a row of memory; synchronous if there is no stream.
+/// Sets a row of memory. `None` as stream is a synchronous call, which uses the NULL stream.
 fn row(
     address: CUdeviceptr,
     value: FillValue,

@@ -3,8 +3,8 @@
 //! An export converts its arguments and calls other modules; no panic leaves it. The implemented exports are in the
 //! files of this module, one per group of the manual, inside the macro [`exports!`]; each becomes an inherent constant
 //! of [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of the registry: a function that
-//! returns `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the implemented function if there is one, else the stub,
-//! and the compiler checks both against their types in `cuda.h`.
+//! returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. So `Table::cuInit` is the implemented function if
+//! there is one, else the stub, and the compiler checks both against their types in `cuda.h`.
 
 mod args;
 mod array;
@@ -65,7 +65,7 @@ use crate::state::gate;
 /// The conditions under which an export may be called.
 #[derive(Clone, Copy)]
 pub(crate) enum CallTime {
-    /// At any time, even before `cuInit`.
+    /// At any time: before `cuInit`, in host functions and after a fault.
     Anytime,
     /// After `cuInit`, but not in a host function on a stream.
     Initialised,
@@ -104,7 +104,7 @@ fn guard_dyn(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -
             error
         }
         Err(_) => {
-            host::log!("{name}: internal error: a panic in the driver; the message is above");
+            host::log!("{name}: internal error: a panic in the driver; its message is on standard error");
             log_result(name, Error::CUDA_ERROR_UNKNOWN);
             Error::CUDA_ERROR_UNKNOWN
         }

@@ -13,7 +13,7 @@ use crate::object::jit::{Log, Options};
 use crate::state::error::{Error, Result};
 use image::Image;
 
-/// Reads a file whose name is a C string.
+/// Reads the image in a file, whose path is a C string.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     let path = c.path(name)?;
     if path.as_os_str().is_empty() {

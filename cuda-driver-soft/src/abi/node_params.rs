@@ -20,7 +20,7 @@ use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
 /// Makes the operation that the structure describes. Child graphs and conditional nodes, which have graphs of their
-/// own, are handled elsewhere.
+/// own, are not supported here: `cuGraphAddNode` adds them without this function.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {
@@ -163,7 +163,7 @@ pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNod
                 ctx: node.handle.context as CUcontext,
             };
         }
-        // The structures of empty nodes, and of nodes without semaphores, are zero.
+        // Empty nodes have no parameters, and semaphore nodes have no semaphores in this driver.
         Operation::Empty | Operation::Semaphores(_) => {}
         Operation::Record(event) => of.eventRecord.event = event.handle as CUevent,
         Operation::Wait(event) => {

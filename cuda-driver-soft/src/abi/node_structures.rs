@@ -1,4 +1,4 @@
-//! The C structures that describe the operations of nodes, one for each type of node.
+//! The C structures that describe the operations of nodes: converts them to operations and back.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::operation::region::{Base, Side};
 use crate::operation::{EventUse, HostFunction, Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// The parameters of a kernel, in the form of the newer structures.
+/// The parameters of a kernel node, from any version of `CUDA_KERNEL_NODE_PARAMS`.
 pub(super) struct KernelParams {
     pub(super) func: CUfunction,
     pub(super) kern: CUkernel,
@@ -37,7 +37,7 @@ pub(super) struct KernelParams {
     pub(super) extra: *mut *mut c_void,
 }
 
-/// Reads one of the three structures.
+/// Converts one of the three versions of the structure; the first has no `kern` and `ctx`.
 macro_rules! kernel_params {
     ($p:expr, $kern:expr, $ctx:expr) => {
         KernelParams {
@@ -76,7 +76,7 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
         cooperative: false,
         cluster: None,
     };
-    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for too many argument bytes here.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for too many bytes of arguments here, unlike for a launch.
     let wrong = |error| match error {
         Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => Error::CUDA_ERROR_INVALID_VALUE,
         other => other,
@@ -120,7 +120,7 @@ pub(super) fn host(c: Caller, params: *const CUDA_HOST_NODE_PARAMS) -> Result<Op
 
 pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
     let handle = handle as usize;
-    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for NULL here.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for NULL here, not `CUDA_ERROR_INVALID_HANDLE`.
     if handle == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -128,7 +128,7 @@ pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
     Ok(EventUse { handle, event })
 }
 
-/// Reads memory operations.
+/// Makes an operation from a batch of memory operations.
 pub(super) fn operations(c: Caller, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<Operation> {
     let p = c.read(params)?;
     check_context(p.ctx)?;
@@ -263,7 +263,7 @@ pub(super) fn semaphores(
     Ok(Operation::Semaphores(kind))
 }
 
-/// Returns an error if there are any semaphores: the driver makes none, so no handle is one.
+/// Returns `CUDA_ERROR_INVALID_HANDLE` if there are any semaphores: this driver creates none, so no handle is valid.
 pub(super) fn check_semaphores(c: Caller, semaphores: *const CUexternalSemaphore, count: c_uint) -> Result<()> {
     let mut given = c.items(semaphores, count as usize)?;
     match given.next() {

@@ -45,8 +45,8 @@ fn best(
     Ok(())
 }
 
-/// Reads the arguments of the cluster occupancy queries: the device and the number of multiprocessors that the launch
-/// may use, the function, and the launch with its clusters.
+/// Reads the arguments of the cluster occupancy queries. Returns the device with the number of multiprocessors that the
+/// launch may use, the function, and the shape of the launch with its clusters.
 fn of_clusters(
     c: Caller,
     function: CUfunction,

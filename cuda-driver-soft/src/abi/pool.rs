@@ -93,7 +93,7 @@ fn new_home(props: &CUmemPoolProps) -> Result<PoolHome> {
     })
 }
 
-/// Returns true if a pool's memory must be exportable.
+/// Returns true if a pool's memory must be exportable, and an error if memory of this kind cannot be.
 fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
@@ -102,7 +102,7 @@ fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool
             if on_device && !home.is_managed && cfg!(target_os = "linux") {
                 return Ok(true);
             }
-            host::log!("pools of this type of memory cannot be exported");
+            host::log!("only pools of pinned device memory can be exported, and only on Linux: set handleTypes to 0");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::CUDA_ERROR_NOT_PERMITTED),
@@ -132,7 +132,7 @@ pub(super) fn alloc_node(
     gate::healthy()?;
     let home = home_of(&props.location, props.allocType)?;
     let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
-        host::log!("allocation nodes support only device memory");
+        host::log!("allocation nodes support only pinned memory on a device: set allocType and location in poolProps");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     };
     // Access of other devices changes nothing, because all memory is in one address space.

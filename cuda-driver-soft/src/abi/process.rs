@@ -17,7 +17,7 @@ use crate::state::{gate, settings};
 #[cfg(unix)]
 use crate::{profile, trace};
 
-/// Registers handlers for forks and for the end of the process.
+/// Registers handlers for forks and for the end of the process, on Unix only.
 fn watch() {
     #[cfg(unix)]
     {
@@ -35,11 +35,12 @@ fn watch() {
         }
         // SAFETY: the handler only uses atomics and tries a lock, which is permitted in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-        // SAFETY: the handler may do what any code may do at the end of a process.
+        // SAFETY: a handler of `atexit` may run arbitrary code.
         let atexit = unsafe { libc::atexit(exiting) };
         if atfork != 0 || atexit != 0 {
             host::log!(
-                "cannot register the handlers of fork and exit: calls after fork or during exit are not detected"
+                "cannot register the handlers of fork and exit: calls after fork or during exit are not detected, and \
+                 reports at exit may be missing"
             );
         }
     }
@@ -97,7 +98,7 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
     })
 }
 
-/// Writes the text of a result code. For an unknown code, writes NULL and returns an error.
+/// Writes the text of a result code. For an unknown code, writes NULL and returns `CUDA_ERROR_INVALID_VALUE`.
 fn describe(text: Option<&'static std::ffi::CStr>, out: super::args::Out<*const c_char>) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
     text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)

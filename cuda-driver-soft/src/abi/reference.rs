@@ -15,7 +15,8 @@ use crate::object::texture::Resource;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Returns the resource that a reference is bound to, if `wanted` accepts it.
+/// Returns the result of `wanted` for the resource that a reference is bound to. Returns `CUDA_ERROR_INVALID_VALUE` if
+/// the reference is not bound or `wanted` returns `None`.
 fn bound<T>(reference: usize, surface: bool, wanted: impl FnOnce(Resource) -> Option<T>) -> Result<T> {
     reference::bound(reference, surface)?
         .and_then(wanted)

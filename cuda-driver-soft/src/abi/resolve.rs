@@ -81,8 +81,9 @@ pub fn resolve(symbol: &CStr) -> *const c_void {
     }
 }
 
-/// Finds the undocumented function for a name of `cuGetProcAddress`: the newest variant up to a version. Returns `None`
-/// if no variant has the name, null if all are newer.
+/// Finds an undocumented function by its name for `cuGetProcAddress`: the newest variant up to a version. With
+/// `per_thread`, searches the variants for the per-thread default stream, if there are any. Returns `None` for an
+/// unknown name, and null if all of these variants are newer.
 pub(super) fn find_undocumented(base: &[u8], version: u32, per_thread: bool) -> Option<*const c_void> {
     let named = || undocumented::ALL.iter().filter(|f| f.base.as_bytes() == base);
     named().next()?;

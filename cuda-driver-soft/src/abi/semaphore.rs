@@ -1,7 +1,8 @@
 //! Exports of external semaphores, and of the graph nodes that signal them and wait for them.
 //!
-//! Only other APIs make external semaphores, so there are none in this driver: each import fails as with a descriptor
-//! that driver 580 does not know. A node without semaphores does nothing.
+//! External semaphores come from other APIs, none of which works with this driver. So each import fails: for a file
+//! descriptor, with the error that driver 580 returns for one that it does not know. Nodes can only be added with an
+//! empty list of semaphores, and do nothing.
 
 use std::ffi::c_uint;
 
@@ -20,7 +21,8 @@ use crate::call::stream;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Checks a call that signals semaphores or waits for them. Driver 580 refuses a call without semaphores.
+/// Checks a call that signals semaphores or waits for them. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an empty
+/// list.
 fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: bool, count: c_uint) -> Result<()> {
     if count == 0 || !has_params {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -28,7 +30,7 @@ fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: boo
     check_semaphores(c, semaphores, count)
 }
 
-/// Returns an error unless the node uses semaphores in this way.
+/// Returns `CUDA_ERROR_INVALID_VALUE` unless the node uses semaphores in this way.
 fn check_use(node: CUgraphNode, kind: SemaphoreUse) -> Result<()> {
     operation_if(node, |operation| match operation {
         Operation::Semaphores(known) if *known == kind => Some(()),

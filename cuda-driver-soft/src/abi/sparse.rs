@@ -16,8 +16,8 @@ use crate::object::sparse::{MapChanges, MapTarget, TILE, Unbacked};
 use crate::object::{array, device};
 use crate::state::error::{Error, Result};
 
-/// Returns the memory that an array with deferred mapping needs, on whichever device. Driver 580 returns
-/// `CUDA_ERROR_INVALID_VALUE` for other arrays.
+/// Returns the memory that an array with deferred mapping needs, which is the same on each device. Driver 580 returns
+/// `CUDA_ERROR_INVALID_VALUE` for other arrays, unless the device is unknown.
 fn requirements(array: Result<Arc<Unbacked>>, device: CUdevice) -> Result<CUDA_ARRAY_MEMORY_REQUIREMENTS> {
     let needed = array.and_then(|array| array.needed()).map_err(|error| {
         let known = device::get(device);
@@ -46,7 +46,7 @@ fn properties(array: &Unbacked) -> Result<CUDA_ARRAY_SPARSE_PROPERTIES> {
     Ok(out)
 }
 
-/// Returns the array of a mapping, which may be a mipmapped one.
+/// Returns the array or mipmapped array of a mapping.
 fn array_of(info: &CUarrayMapInfo) -> Result<Arc<Unbacked>> {
     // SAFETY: all members of the union are pointers, and the type says which one the caller has set.
     let handle = unsafe { info.resource.array } as usize;
@@ -87,7 +87,10 @@ fn changes_of(info: &CUarrayMapInfo, device: CUdevice) -> Result<MapChanges> {
         && info.reserved == [0; 2]
         && 1_u32.checked_shl(device as u32) == Some(info.deviceBitMask);
     if !is_valid {
-        host::log!("cuMemMapArrayAsync: handle type, flags, reserved words or device mask are wrong");
+        host::log!(
+            "cuMemMapArrayAsync: memHandleType must be CU_MEM_HANDLE_TYPE_GENERIC, flags and reserved must be 0, and \
+             deviceBitMask must be 1 << {device}, for the stream's device"
+        );
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // SAFETY: the union has one member, a number.

@@ -19,7 +19,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::AllocationKind;
 
-/// Submits a host function to a stream. Host functions may make this call too.
+/// Submits a host function to a stream. Host functions may also make this call.
 fn launch_host_function(
     hstream: CUstream,
     function: CUhostFn,
@@ -209,7 +209,7 @@ exports! {
         const SINGLE: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE.0;
         let stream = stream::for_work(hstream as usize, mode)?;
         let found = memory::find(address);
-        // The range must be a whole allocation, and a single stream must be a created one.
+        // The range must be a whole allocation, and `CU_MEM_ATTACH_SINGLE` needs a created stream.
         let whole = found.is_some_and(|a| {
             a.kind == AllocationKind::Managed
                 && a.base == address

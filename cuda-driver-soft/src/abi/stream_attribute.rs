@@ -9,7 +9,7 @@ use crate::call::stream;
 use crate::object::stream_attribute::{self as attributes, StreamAttributeValue};
 use crate::state::error::{Error, Result};
 
-/// Returns the type of value of an attribute.
+/// Returns a zero value of an attribute's type; `CUDA_ERROR_INVALID_VALUE` if streams do not have the attribute.
 fn kind(attribute: CUlaunchAttributeID) -> Result<StreamAttributeValue> {
     attributes::kind(attribute).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }

@@ -14,8 +14,8 @@ pub struct Table;
 
 macro_rules! define {
     ([] $($symbol:ident ($($arg:ident: $ty:ty),*) $base:ident $since:literal $mode:ident $(($twin:ident))?;)*) => {
-        /// A function for every symbol that returns `CUDA_ERROR_NOT_SUPPORTED`; [`Table`] has inherent constants for
-        /// the implemented ones.
+        /// A stub for every symbol, which returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. [`Table`]
+        /// has inherent constants for the implemented symbols.
         #[allow(missing_docs, non_upper_case_globals)]
         pub trait Stubs {
             $(const $symbol: unsafe extern "system" fn($($ty),*) -> CUresult = {
@@ -68,13 +68,14 @@ fn log_newer(symbol: &'static str, since: u32) {
         said.push(symbol);
         let (major, minor, own) = (since / 1000, since % 1000 / 10, settings::version());
         host::log!(
-            "{symbol} is an export of CUDA {major}.{minor}: with CUDA_SOFT_VERSION={own}, find functions with \
-             cuGetProcAddress, which does not return it"
+            "{symbol} is new in CUDA {major}.{minor}, but this driver reports version {own} (CUDA_SOFT_VERSION): find \
+             functions with cuGetProcAddress, which returns only those of the reported version"
         );
     }
 }
 
-/// Returns the result of a function that is not implemented, and logs the first call of each.
+/// Returns the result of a function that is not implemented. Logs the first call of each function if `CUDA_SOFT_LOG` is
+/// on.
 pub(super) fn not_supported(symbol: &'static str) -> CUresult {
     if trace::on() {
         // SAFETY: there are no arguments.

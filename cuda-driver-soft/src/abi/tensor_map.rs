@@ -27,12 +27,12 @@ struct CommonParams {
     fill: CUtensorMapFloatOOBfill,
 }
 
-/// Converts an enumerator to a byte; a value that does not fit becomes one that no check accepts.
+/// Converts a number to a byte. A number that does not fit becomes one that [`tensor_map::encode`] rejects.
 fn byte(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-/// Reads `count` numbers of the caller's array; the remaining numbers of the result are 0.
+/// Reads up to `N` of the `count` numbers in the caller's array; the remaining numbers of the result are 0.
 fn numbers<const N: usize, T: Copy + Default, U: Copy>(
     c: Caller,
     from: *const U,
@@ -78,11 +78,12 @@ fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
     Ok(())
 }
 
-/// Converts a corner of a pixel box.
+/// Converts one coordinate of a corner of a pixel box.
 fn corner(value: c_int) -> Result<i16> {
     i16::try_from(value).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
+/// Converts a number to 16 bits. A number that does not fit becomes one that [`tensor_map::encode`] rejects.
 fn narrow(value: c_uint) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }

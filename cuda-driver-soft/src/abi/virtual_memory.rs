@@ -53,7 +53,7 @@ fn ordinal(location: &CUmemLocation) -> Result<i32> {
     }
 }
 
-/// Returns true if memory must be exportable.
+/// Returns true if memory must be exportable, and an error for a type of handle that cannot be exported.
 fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),

@@ -58,7 +58,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
     ended.map(|()| capture.graph)
 }
 
-/// `cuStreamUpdateCaptureDependencies`: replaces the dependencies of the next node, or adds to them.
+/// `cuStreamUpdateCaptureDependencies`: replaces the dependencies of the stream's next node, or adds to them.
 pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Result<()> {
     let mut captures = captures();
     let (graph, _) = captures.next(stream.key())?;
@@ -66,7 +66,7 @@ pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Res
     captures.set_next(stream.key(), after, replace)
 }
 
-/// Adds a node for an operation on a capturing stream.
+/// Adds a node for an operation on a capturing stream. The stream's next node depends on it.
 pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     let mut captures = captures();
     let (graph, after) = captures.next(stream.key())?;
@@ -74,8 +74,8 @@ pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     captures.set_next(stream.key(), vec![Edge::plain(node)], true)
 }
 
-/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` request a node; that is permitted only
-/// in a capture.
+/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` request a node that waits for or
+/// records the event. Returns `CUDA_ERROR_ILLEGAL_STATE` if they do and the stream does not capture.
 pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
     match flags {
@@ -86,12 +86,12 @@ pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     }
 }
 
-/// Ends the capture that a destroyed stream began.
+/// Ends the capture that a destroyed stream began, and destroys its graph.
 pub(crate) fn forget(context: u64, queue: QueueId) {
     forget_where(|of, stream| (of, stream) == (context, queue));
 }
 
-/// Ends the captures that the streams of a destroyed context began.
+/// Ends the captures that the streams of a destroyed context began, and destroys their graphs.
 pub(crate) fn forget_context(context: u64) {
     forget_where(|of, _| of == context);
 }

@@ -65,7 +65,7 @@ pub(crate) fn record(handle: usize, stream: &StreamRef, flags: u32) -> Result<()
     record_on(&event, stream)
 }
 
-/// Records an event on a stream of its own context.
+/// Records an event on a stream. Returns `CUDA_ERROR_INVALID_HANDLE` if their contexts differ.
 pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
     if *event.context()? != *stream.context {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
@@ -77,7 +77,8 @@ pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
     Ok(())
 }
 
-/// `cuCtxRecordEvent`: records all work of a context.
+/// `cuCtxRecordEvent`: records all work of the event's context. Returns `CUDA_ERROR_INVALID_HANDLE` for another
+/// context.
 pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
     capture::check_unsafe()?;
     if *event.context()? != *context {
@@ -87,8 +88,8 @@ pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// `cuEventElapsedTime` in milliseconds: `CUDA_ERROR_INVALID_HANDLE` if one of the events is unrecorded or without
-/// timing, `CUDA_ERROR_NOT_READY` while one is pending.
+/// `cuEventElapsedTime` in milliseconds: `CUDA_ERROR_INVALID_HANDLE` if the events are of different contexts or one of
+/// them is unrecorded or without timing, `CUDA_ERROR_NOT_READY` while one is pending.
 pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (get(start)?, get(end)?);
     if *start.context()? != *end.context()? {
@@ -115,6 +116,7 @@ fn time(event: &Event) -> Result<Option<Instant>> {
 }
 
 /// Returns an error if the event was recorded in a capture: the host can neither query such an event nor wait for it.
+/// If `invalidates` is true, the capture becomes invalid.
 pub(crate) fn refuse_captured(event: &Event, invalidates: bool) -> Result<()> {
     match event.captured() {
         Some(captured) => capture::refuse_event(&captured, invalidates),

@@ -9,7 +9,8 @@ use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use engine::memory::{AllocationKind, address_space};
 
-/// Frees memory of a kind that `ours` accepts, after all work that uses it.
+/// Frees memory of a kind that `ours` accepts, imported memory of a pool or mapped external memory, after all work that
+/// uses it.
 fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Result<()> {
     check_context()?;
     let allocation = memory::find(address)
@@ -42,7 +43,8 @@ fn free_of_graph(memory: &GraphMemory) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the current context, if there is one, is live and without a fault. Freeing NULL needs no context.
+/// Checks that the current context, if there is one, is live and without a fault. Freeing memory needs no current
+/// context.
 fn check_context() -> Result<()> {
     match current_context() {
         Err(Error::CUDA_ERROR_INVALID_CONTEXT) => Ok(()),
@@ -50,7 +52,7 @@ fn check_context() -> Result<()> {
     }
 }
 
-/// `cuMemFree`: waits for the work of its context. Ignores 0.
+/// `cuMemFree`: waits for the work of the memory's context. Ignores 0.
 pub(crate) fn free(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
@@ -61,7 +63,7 @@ pub(crate) fn free(address: u64) -> Result<()> {
     })
 }
 
-/// `cuMemFreeHost`
+/// `cuMemFreeHost`: waits for the work of the memory's context. Ignores NULL.
 pub(crate) fn free_host(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
@@ -70,7 +72,7 @@ pub(crate) fn free_host(address: u64) -> Result<()> {
     free_after_work(address, |kind| kind == AllocationKind::Pinned)
 }
 
-/// `cuMemHostUnregister`: waits for the work of its context.
+/// `cuMemHostUnregister`: waits for the work of the context that registered the memory.
 pub(crate) fn unregister(address: u64) -> Result<()> {
     check_context()?;
     capture::check_unsafe()?;

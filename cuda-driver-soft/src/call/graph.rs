@@ -1,4 +1,4 @@
-//! Graphs: instantiates, destroys and changes them.
+//! Graphs: changes, instantiates, updates and destroys them.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ pub(crate) fn destroy(graph: usize) -> Result<()> {
     destroyed?.end()
 }
 
-/// Adds a child graph node with the graph itself, which must not have an owner.
+/// Adds a child graph node with the graph itself, which must not belong to a node already.
 pub(crate) fn move_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
     let captures = captures();
     store().move_child(graph, after, child, &captures)
@@ -123,7 +123,8 @@ pub(crate) fn add(graph: usize, after: Vec<Edge>, operation: Operation) -> Resul
     store().add(graph, after, operation)
 }
 
-/// Changes the operation of a node to one of the same type; `make` is called once the node is found.
+/// Changes the operation of a node to the result of `make`, which is called once the node is found. Returns
+/// `CUDA_ERROR_INVALID_VALUE` if the new operation has another type.
 pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graphs()?.node(node)?;
     let operation = make()?;

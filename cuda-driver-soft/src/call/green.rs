@@ -13,7 +13,7 @@ use crate::state::error::{Error, Result};
 /// `CU_GREEN_CTX_DEFAULT_STREAM`
 const DEFAULT_STREAM: u32 = cuda_driver_sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM.0;
 
-/// `cuGreenCtxCreate`: retains the primary context. NULL as descriptor means the whole device.
+/// `cuGreenCtxCreate`: retains the primary context. The descriptor 0 (NULL) means the whole device.
 pub(crate) fn create(descriptor: usize, ordinal: i32, flags: u32) -> Result<usize> {
     device::get(ordinal)?;
     if flags != DEFAULT_STREAM {

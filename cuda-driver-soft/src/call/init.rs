@@ -6,8 +6,9 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use host::{console, environment};
 
-/// Initialises the driver. `watch` is called once, before the driver counts as initialised: it registers
-/// [`gate::mark_forked`] and [`gate::mark_exiting`] with the system.
+/// `cuInit`: initialises the driver unless it is initialised. `watch` is called once, before the driver counts as
+/// initialised: on Unix, it registers handlers of forks and of the end of the process, which mark the process in the
+/// gate.
 pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     gate::usable_process()?;
     if flags != 0 {

@@ -1,4 +1,5 @@
-//! Looks up the objects of calls that work in a context. After a fault was reported, each lookup returns that fault.
+//! Looks up the objects of calls that work in a context. After a fault was reported, each lookup returns that fault,
+//! except that [`current_context`] returns `CUDA_ERROR_INVALID_CONTEXT` if no context is current.
 
 use std::sync::{Arc, MutexGuard};
 

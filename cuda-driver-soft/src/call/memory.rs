@@ -79,14 +79,14 @@ pub(crate) fn alloc_host(context: &Context, bytes: u64, flags: u32) -> Result<u6
     Ok(address)
 }
 
-/// Checks a call of `cuMemHostRegister`; returns the context, and true if the memory is registered as read-only.
+/// Checks a call of `cuMemHostRegister`. Returns the context, and true if the memory is to be registered as read-only.
 pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
     let context = current_context()?;
     capture::check_unsafe()?;
     if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for addresses in the kernel's half of the address space.
+    // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for addresses in the operating system's half of the address space.
     if address >= 1 << 63 {
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
@@ -104,7 +104,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     // Registered memory cannot be swapped out, so it must fit into the machine's memory. Registering also
     // enlarges the page table of the address space.
     if host::memory().is_some_and(|most| bytes > most) {
-        host::log!("cannot register {bytes} bytes: the machine has less memory");
+        host::log!("cannot register {bytes} bytes: the machine has less memory than that");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;

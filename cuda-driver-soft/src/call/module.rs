@@ -18,7 +18,7 @@ pub(crate) fn load(image: &Image, options: &jit::Options, log: &mut Log) -> Resu
     Ok(module::instantiate(&context, module, false, None)?.handle)
 }
 
-/// `cuModuleUnload`: waits for the work of its context.
+/// `cuModuleUnload`: waits for the work of the module's context.
 pub(crate) fn unload(handle: usize) -> Result<()> {
     // A library owns its modules.
     if lookup::module(handle)?.of_library {
@@ -46,7 +46,7 @@ pub(crate) fn unload_all_of(context: &Context) {
     }
 }
 
-/// `cuLibraryUnload`
+/// `cuLibraryUnload`: waits for the work of each context in which the library has a module.
 pub(crate) fn unload_library(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     gate::healthy()?;

@@ -1,4 +1,4 @@
-//! Stream-ordered allocation: `cuMemAllocAsync` and `cuMemFreeAsync`.
+//! Stream-ordered allocation: `cuMemAllocAsync`, `cuMemAllocFromPoolAsync` and `cuMemFreeAsync`.
 
 use crate::call::capture as capturing;
 use crate::object::context::Context;
@@ -13,7 +13,8 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use engine::memory::{AllocationKind, address_space};
 
-/// `cuMemAllocAsync`, from `pool` or from the current pool of the stream's device. Returns NULL for 0 bytes.
+/// `cuMemAllocAsync` from the current pool of the stream's device, or `cuMemAllocFromPoolAsync` from `pool`. Returns
+/// NULL for 0 bytes.
 pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Result<u64> {
     let context = &stream.context;
     let pool = match pool {
@@ -53,7 +54,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
 /// Adds an allocation node to the capture.
 fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64> {
     if kind != AllocationKind::Device {
-        host::log!("allocation nodes support only device memory");
+        host::log!("allocation nodes support only device memory: capture allocations from a pool of device memory");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let memory = GraphMemory::new(&stream.context, bytes)?;
@@ -67,8 +68,9 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
 }
 
 /// Allocates memory for which there is room only after pending frees on streams. Waits for these frees one after the
-/// other, except for frees queued after a host function or a wait for a value in memory, which may depend on the
-/// caller. Memory of those frees counts as free, as on a GPU, which reuses it in stream order.
+/// other, except for frees queued after a host function or a wait for a value in memory: the function or the value may
+/// depend on the calling thread. The memory of those frees counts as free, as on a GPU, which reuses it in stream
+/// order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
@@ -91,7 +93,7 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     memory::allocate_excluding(context, AllocationKind::Device, bytes, still)
 }
 
-/// `cuMemFreeAsync`: also frees memory of `cuMemAlloc`, but, like driver 580, not memory of
+/// `cuMemFreeAsync`: also frees memory of `cuMemAlloc` and of allocation nodes, but, like driver 580, not memory of
 /// `cuMemAllocManaged`. Ignores NULL.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     let capturing = stream.is_capturing();

@@ -12,7 +12,8 @@ use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Returns the stream that a call names; after a reported fault, the fault. A default stream needs a current context.
+/// Returns the stream that a call names. After a fault was reported, returns the fault. A default stream needs a
+/// current context: without one, returns `CUDA_ERROR_INVALID_CONTEXT` even then.
 pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let is_default = matches!(handle, 0 | LEGACY | PER_THREAD);
     if is_default && !gate::in_host_function() {
@@ -23,7 +24,7 @@ pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
     stream::resolve(handle, mode)
 }
 
-/// Returns the stream for an operation that cannot be captured.
+/// Returns the stream for an operation that cannot be captured; an error if the stream captures.
 pub(crate) fn for_work(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = for_capture(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
@@ -45,7 +46,7 @@ pub(crate) fn uncaptured(handle: usize, mode: NullStream) -> Result<StreamRef> {
     Ok(stream)
 }
 
-/// `cuStreamCreateWithPriority`: clamps the priority to its range.
+/// `cuStreamCreate` and `cuStreamCreateWithPriority`: clamps the priority to the valid range.
 pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
     if flags & !NON_BLOCKING != 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -59,7 +60,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
 /// `cuStreamDestroy`: returns immediately; queued work on the stream still runs.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
-        // Built-in streams need a context like in any other call, and are never destroyed.
+        // These streams need a current context, as in any other call. They cannot be destroyed.
         context::current()?;
     }
     let stream = stream::created(handle)?;

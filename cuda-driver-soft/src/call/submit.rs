@@ -173,7 +173,8 @@ pub(crate) fn copy_box(
     let wait = host_waits(&to.place, &from.place, waits);
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
-    // Memory that an array with deferred mapping lacks is a fault of the stream, also in a call that waits.
+    // An access to memory that an array with deferred mapping lacks is a fault of the stream, also in a call that
+    // waits.
     let (faults, reports) = (to.faults() || from.faults(), from.faults());
     let task = move || copy_rows(&to, &from, extent);
     let job = || timeline::copy(&places[0], &places[1], extent.bytes(), stream);
@@ -204,8 +205,8 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     run(&[place], move || fill.run(&place), cost(bytes), stream, wait, job, used)
 }
 
-/// Launches a kernel. `packed` says how node queries return the arguments of a captured launch: as a buffer or as
-/// pointers.
+/// Launches a kernel. In a capture, `packed` is true if queries of the node return the arguments as one buffer, and
+/// false if they return a pointer to each.
 pub(crate) fn launch(ready: ReadyLaunch, mut attributes: Attributes, packed: bool, stream: &StreamRef) -> Result<()> {
     if stream.is_capturing() {
         if stream.priority != 0 {
@@ -234,7 +235,7 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
     Ok(())
 }
 
-/// Submits a function that receives the result code of an earlier fault, 0 if there is none.
+/// Submits a function that receives the result code of an earlier fault, or 0 if there is none.
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
     let work = recorded(Work::Host(Box::new(call)), || Some(timeline::host_function(0, stream)));
     stream.submit(&[], work, 0);

@@ -30,7 +30,7 @@ pub(crate) fn stream(stream: &StreamRef) -> Result<()> {
 /// `cuEventSynchronize`
 pub(crate) fn event(handle: usize) -> Result<()> {
     let event = event::get(handle)?;
-    // A host function could wait for itself here.
+    // A host function that waits for a pending event might wait for itself.
     if gate::in_host_function() && !event.is_done() {
         return Err(Error::CUDA_ERROR_NOT_PERMITTED);
     }

@@ -23,7 +23,7 @@ pub(super) struct Made {
     sweep_at: [usize; 2],
 }
 
-/// From a list with fewer entries than this, none is removed.
+/// No entries are removed from a list that has fewer than this.
 const FEW: usize = 1024;
 
 impl Made {
