@@ -476,6 +476,7 @@ exports! {
         }
         // SAFETY: the member is a number, for which any bits are a valid value.
         let updatable = unsafe { value.deviceUpdatableKernelNode.deviceUpdatable };
+        // Nodes are never updatable from the device, so there is nothing to change.
         if id == Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && updatable == 0 {
             return Ok(());
         }

@@ -61,7 +61,8 @@ fn parts(c: Caller, list: *const *const c_void) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Returns true if memory starts with `magic`. Reads byte by byte, because a shorter text may end there with its NUL.
+/// Returns true if memory starts with `magic`. Stops at the first other byte, because a shorter text may end with the
+/// last readable byte.
 fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     for (i, expected) in magic.iter().enumerate() {
         if c.read(bytes.wrapping_add(i))? != *expected {

@@ -171,7 +171,7 @@ exports! {
     ) {
         let offset = c.out(offset)?;
         let kernel = library::kernel(handle as usize)?;
-        // Driver 580 needs a context here, but not in other queries of a kernel.
+        // Driver 580 needs a current context here, but not in other queries of a kernel.
         current_context()?;
         let (found_offset, found_size) = kernel
             .without_context()?

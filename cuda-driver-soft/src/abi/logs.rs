@@ -21,7 +21,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn hear(&self, message: &str) {
+    fn call(&self, message: &str) {
         let mut text: Vec<u8> = message.bytes().chain([0]).collect();
         // SAFETY: the program registered the function for such calls; the text is NUL-terminated and lives until the
         // function returns.
@@ -77,7 +77,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         };
         let listener = Listener { function, data: data as usize };
-        let number = messages::register(Arc::new(move |message: &str| listener.hear(message)));
+        let number = messages::register(Arc::new(move |message: &str| listener.call(message)));
         set(c.out_or_null(out), number as CUlogsCallbackHandle);
         Ok(())
     }

@@ -41,7 +41,7 @@ fn prefetch(address: CUdeviceptr, bytes: usize, location: Location, hstream: CUs
     Ok(())
 }
 
-fn place(location: &CUmemLocation) -> Result<Location> {
+fn location_of(location: &CUmemLocation) -> Result<Location> {
     // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     Location::of_type(location.type_.0, id)
@@ -79,7 +79,7 @@ exports! {
         advice: CUmem_advise,
         location: CUmemLocation,
     ) {
-        advise(address, bytes, advice, || place(&location))
+        advise(address, bytes, advice, || location_of(&location))
     }
 
     fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [_c, mode] (
@@ -101,7 +101,7 @@ exports! {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        prefetch(address, bytes, place(&location)?, hstream, mode)
+        prefetch(address, bytes, location_of(&location)?, hstream, mode)
     }
 
     fn cuMemRangeGetAttribute [c] (

@@ -67,7 +67,7 @@ fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Opt
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Some(Location::of_type(location.type_.0, id)?),
-        // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` here.
+        // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for other locations of managed memory.
         _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
@@ -309,7 +309,7 @@ exports! {
     ) {
         let out = c.out(out)?;
         check_handle(kind, flags)?;
-        // Descriptor 0 arrives as a null pointer, which the driver takes for a missing handle.
+        // Descriptor 0 arrives as a null pointer, which driver 580 treats as a missing handle.
         if descriptor.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

@@ -53,6 +53,8 @@ fn run(
     submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, host)
 }
 
+/// Reads a rectangle copy. `aligned` is false for `cuMemcpy2DUnaligned`, which accepts a pitch above the device's
+/// limit.
 fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<CopySides> {
     let copy = c.read(copy)?;
     let side = |kind, host, device, array, x: usize, y: usize, pitch: usize| Side {

@@ -62,10 +62,10 @@ pub fn note_newer(symbol: &'static str, since: u32) {
 
 #[cold]
 fn log_newer(symbol: &'static str, since: u32) {
-    static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if !said.contains(&symbol) {
-        said.push(symbol);
+    static LOGGED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !logged.contains(&symbol) {
+        logged.push(symbol);
         let (major, minor, own) = (since / 1000, since % 1000 / 10, settings::version());
         host::log!(
             "{symbol} is new in CUDA {major}.{minor}, but this driver reports version {own} (CUDA_SOFT_VERSION): find \
@@ -90,10 +90,10 @@ pub(super) fn not_supported(symbol: &'static str) -> CUresult {
 
 fn refuse(symbol: &'static str) -> CUresult {
     if host::environment::log() {
-        static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        if !said.contains(&symbol) {
-            said.push(symbol);
+        static LOGGED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !logged.contains(&symbol) {
+            logged.push(symbol);
             host::log!("{symbol} is not supported by the software driver");
         }
     }

@@ -33,7 +33,7 @@ fn parts(location: &CUmemLocation) -> (CUmemLocationType, i32) {
 
 /// Returns the location of new memory. As on driver 580, memory of the host is on a NUMA node, and can be exported only
 /// if the program has named the node.
-fn place(location: &CUmemLocation, is_shareable: bool) -> Result<Location> {
+fn location_of(location: &CUmemLocation, is_shareable: bool) -> Result<Location> {
     match parts(location) {
         (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id) => Ok(Location::Device(device::get(id)?.ordinal)),
         (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, _) if !is_shareable => Ok(Location::HostNuma(0)),
@@ -116,7 +116,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let shareable = is_shareable(props.requestedHandleTypes)?;
-        let location = place(&props.location, shareable)?;
+        let location = location_of(&props.location, shareable)?;
         let is_tile_pool = u32::from(props.allocFlags.usage) & CU_MEM_CREATE_USAGE_TILE_POOL != 0;
         if is_tile_pool && shareable {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -174,14 +174,14 @@ exports! {
         let (out, location) = (c.out(out)?, c.read(location)?);
         // For `CU_MEM_LOCATION_TYPE_HOST`, driver 580 returns the access of the device with the location's number. On
         // an error it writes 0.
-        let who = match parts(&location) {
+        let accessor = match parts(&location) {
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => CPU,
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id) => {
                 device::get(id)?.ordinal
             }
             _ => return Err(Error::CUDA_ERROR_INVALID_DEVICE),
         };
-        let found = vmm::access(address, who);
+        let found = vmm::access(address, accessor);
         out.set(found.unwrap_or(0).into());
         found.map(|_| ())
     }
@@ -242,7 +242,7 @@ exports! {
             1 => {}
             _ => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         }
-        // Descriptor 0 arrives as a null pointer, which the driver takes for a missing handle.
+        // Descriptor 0 arrives as a null pointer, which driver 580 treats as a missing handle.
         if descriptor.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

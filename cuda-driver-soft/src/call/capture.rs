@@ -10,7 +10,8 @@ use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
-/// `cuStreamBeginCapture`, to a new graph or to an existing one after some of its nodes.
+/// `cuStreamBeginCapture` into a new graph, or `cuStreamBeginCaptureToGraph` into an existing one, after some of its
+/// nodes.
 pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, Vec<Edge>)>) -> Result<()> {
     let key = stream.key();
     capture::check_legacy(key)?;

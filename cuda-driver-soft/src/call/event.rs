@@ -132,7 +132,8 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let done = event.is_done();
     if let Some(task) = event.task().filter(|_| done) {
-        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns immediately.
+        // The program may now rely on the work as if it had waited. This call returns immediately; it records the wait
+        // for the check of races.
         scheduler().wait(task);
     }
     observe_fault()?;

@@ -108,7 +108,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
-    // Kernels access registered memory directly: a missing page would end the program.
+    // Kernels access registered memory directly: an inaccessible page would crash the process.
     match host::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not readable"),
         Mapping::ReadOnly if !read_only => refuse("part of it is read-only: set CU_MEMHOSTREGISTER_READ_ONLY"),
@@ -121,7 +121,7 @@ fn is_on_host(allocation: &Allocation) -> bool {
     allocation.kind == AllocationKind::Mapped && virtual_memory::is_on_host(allocation.base)
 }
 
-/// Returns the page-locked allocation that contains an address.
+/// Returns the page-locked allocation, or the mapping of host memory, that contains an address.
 fn page_locked(address: u64) -> Result<Allocation> {
     context::current()?;
     let found = address_space()

@@ -90,15 +90,16 @@ pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
     let idle = stream.is_idle();
     if idle {
-        // The program may now rely on the work as if it had waited, so the wait is recorded. It returns immediately.
+        // The program may now rely on the work as if it had waited. This call returns immediately; it records the wait
+        // for the check of races.
         stream.drain();
     }
     observe_fault()?;
     if idle { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
 
-/// Returns an error if the host may not query the stream or wait for it: a stream that captures, one that waits for a
-/// capturing stream, and in most capture modes any other stream.
+/// Returns an error if the host may not query the stream or wait for it: if it captures, if it is the legacy stream and
+/// waits for a capturing stream, or if a capture forbids calls that may wait for the device.
 pub(crate) fn refuse_while_capturing(stream: &StreamRef) -> Result<()> {
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     capture::check_legacy(stream.key())?;

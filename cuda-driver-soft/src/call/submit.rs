@@ -28,8 +28,8 @@ use engine::memory::host::HostRange;
 /// during the call and write it later.
 const STAGED: u64 = 64 << 10;
 
-/// Runs a task that uses these places, in stream order. If `wait` is true, it runs in the calling thread. Memory that
-/// another thread frees during the wait counts as freed before the call.
+/// Runs a task that uses these places, in stream order. If `wait` is true, waits for the stream and runs the task in
+/// the calling thread. Memory that another thread frees during the wait counts as freed before the call.
 fn run(
     places: &[MemoryPlace],
     task: impl FnOnce() -> RangeResult + Send + 'static,
