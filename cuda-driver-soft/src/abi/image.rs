@@ -184,7 +184,8 @@ pub(super) struct Jit {
     started: Instant,
 }
 
-/// The architectures that `CU_JIT_TARGET` accepts, and 0, the number of compute capability 1.0 in old headers.
+/// The architectures that driver 580 accepts as `CU_JIT_TARGET`, with or without a constant in `cuda.h`, and 0, the
+/// number of compute capability 1.0 in old headers.
 const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121,
 ];
