@@ -44,6 +44,25 @@ pub(crate) struct Ast {
 }
 
 impl Ast {
+    /// Returns the memory that the lists do not use: a module keeps them to lower its functions.
+    pub(crate) fn shrink(&mut self) {
+        self.items.shrink_to_fit();
+        self.statements.shrink_to_fit();
+        self.operands.shrink_to_fit();
+        self.vars.shrink_to_fit();
+        self.inits.shrink_to_fit();
+        self.prototypes.shrink_to_fit();
+    }
+
+    /// Returns the place of an item in the text.
+    pub(crate) fn offset(&self, item: &Item) -> u32 {
+        match item {
+            Item::Var(var) => self.vars.get(*var as usize).map_or(u32::MAX, |var| var.pos.offset),
+            Item::Function(function) => function.pos.offset,
+            Item::Alias { pos, .. } => pos.offset,
+        }
+    }
+
     /// Returns the declarations of a range.
     pub(crate) fn vars(&self, range: &Range<u32>) -> &[Var] {
         slice(&self.vars, range)

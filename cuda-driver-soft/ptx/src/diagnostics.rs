@@ -102,7 +102,7 @@ pub(crate) struct Diagnostics {
 const MAX_DIAGNOSTICS: usize = 100_000;
 
 /// A message is cut after this many bytes, because a name can be as long as the text.
-const MAX_MESSAGE_BYTES: usize = 1000;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1000;
 
 impl Diagnostics {
     fn push(&mut self, mut diagnostic: Diagnostic) {

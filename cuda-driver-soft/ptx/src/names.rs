@@ -166,6 +166,14 @@ impl Names {
         &self.bytes[start as usize..][..len as usize]
     }
 
+    /// Returns the spelling of a name, or the start of a long one: its first `most` bytes.
+    pub(crate) fn text_up_to(&self, name: Name, most: usize) -> String {
+        match self.string(name.prefix).get(..most) {
+            Some(start) => String::from_utf8_lossy(start).into_owned(),
+            None => self.text(name),
+        }
+    }
+
     /// Returns the spelling of a name.
     pub(crate) fn text(&self, name: Name) -> String {
         let mut text = String::from_utf8_lossy(self.string(name.prefix)).into_owned();
@@ -213,6 +221,9 @@ mod tests {
             assert_eq!(names.find(text.as_bytes()), Some(name));
         }
         assert_ne!(names.name(b"%r1"), names.name(b"%r01"));
+        let long = names.name(&[b'x'; 10]);
+        assert_eq!(names.text_up_to(long, 4), "xxxx");
+        assert_eq!(names.text_up_to(long, 11), "xxxxxxxxxx");
         assert_eq!(names.name(b"_"), Name::SINK);
         assert_eq!(names.find(b"nothing"), None);
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::ast::{Ast, DeclType, Function, Item, Var};
 use crate::forms::{self, Form, FormErrors};
 use crate::hash::NumberMap;
-use crate::ir::{Linkage, Opaque, Param, Space, Type, VarId};
+use crate::ir::{FuncId, Linkage, Opaque, Param, Space, Type, VarId};
 use crate::names::Name;
 use crate::scopes::Symbol;
 use crate::specials::SpecialReg;
@@ -71,6 +71,18 @@ impl Unit {
             Some(Item::Function(function)) => Some(function),
             _ => None,
         }
+    }
+
+    /// Returns the length of a function's text, up to the next item. `end` is the length of the module's text.
+    pub(crate) fn text_bytes(&self, id: FuncId, end: usize) -> usize {
+        let Some(signature) = self.functions.get(id.0 as usize) else {
+            return 0;
+        };
+        let start = |item: u32| {
+            let item = self.ast.items.get(item as usize);
+            item.map_or(end, |item| self.ast.offset(item) as usize)
+        };
+        start(signature.item + 1).saturating_sub(start(signature.item))
     }
 
     /// Returns the declarations of a range.

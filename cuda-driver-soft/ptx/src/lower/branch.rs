@@ -7,20 +7,31 @@ use crate::scopes::Symbol;
 use super::types::source;
 use super::walker::{PendingBranch, Walker};
 
-/// Limit on the targets of all `brx.idx` and `call` instructions of a function.
-const MAX_TARGETS: usize = 1 << 20;
+/// Targets of all `brx.idx` and `call` instructions that any function may have.
+const ANY_FUNCTION: usize = 1 << 12;
+
+/// Further targets for each byte of the function's text.
+const PER_BYTE: usize = 8;
+
+/// Returns the limit on the targets of all `brx.idx` and `call` instructions of a function with a text of this length.
+/// Instructions can share a long list, so that the targets of a module would otherwise be quadratic in its text.
+pub(super) fn most_targets(text_bytes: usize) -> usize {
+    ANY_FUNCTION.saturating_add(text_bytes.saturating_mul(PER_BYTE))
+}
 
 impl Walker<'_> {
-    /// Counts the targets of an instruction, of which many that share one long list would take quadratic memory. Returns
-    /// false after an error if the function has too many.
+    /// Counts the targets of an instruction. Returns false after an error if the function has too many.
     pub(super) fn count_targets(&mut self, count: usize, kind: &str, pos: Pos) -> bool {
-        self.targets += count;
-        let fits = self.targets <= MAX_TARGETS;
-        if !fits {
-            let message = format!("Too many {kind} targets in one function: more than {MAX_TARGETS}");
+        if self.builds() {
+            return true;
+        }
+        let left = self.targets_left.checked_sub(count);
+        self.targets_left = left.unwrap_or(0);
+        if left.is_none() {
+            let message = format!("Too many {kind} targets in a function of this length");
             self.error(pos, message);
         }
-        fits
+        left.is_some()
     }
 
     /// Lowers `bra`.

@@ -107,7 +107,7 @@ impl Walker<'_> {
         if self.builds() {
             self.body.names.push(RegisterName {
                 first: Reg(first),
-                name: self.text(var.name),
+                name: self.unit.ast.names.text(var.name),
                 is_range: var.count.is_some(),
                 vec: var.vec,
             });

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::ast::{Function, Inst, Item, Pos, Statement};
-use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
+use crate::ast::{Function, Inst, Pos, Statement};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, MAX_MESSAGE_BYTES, Severity};
 use crate::ir::{self, Body, FuncId, Op, Operand, Reg, Type, VarId};
 use crate::names::Name;
 use crate::scopes::{Scopes, Symbol};
 use crate::unit::Unit;
 
+use super::branch;
 use super::faults::Faults;
 use super::frame::Frame;
 use super::types::class;
@@ -72,8 +73,8 @@ pub(super) struct Walker<'u> {
     pub(super) unknown: Vec<(Name, Pos)>,
     /// The register for the condition code, if an instruction uses it.
     pub(super) carry: Option<Reg>,
-    /// Number of targets of all `brx.idx` and `call` instructions so far.
-    pub(super) targets: usize,
+    /// Number of targets that further `brx.idx` and `call` instructions may have.
+    pub(super) targets_left: usize,
 }
 
 impl<'u> Walker<'u> {
@@ -82,6 +83,7 @@ impl<'u> Walker<'u> {
             .functions
             .get(id.0 as usize)
             .and_then(|signature| unit.function(signature.item));
+        let text_bytes = reporter.as_ref().map_or(0, |r| unit.text_bytes(id, r.text.len()));
         Walker {
             unit,
             function,
@@ -100,7 +102,7 @@ impl<'u> Walker<'u> {
             labels: None,
             unknown: Vec::new(),
             carry: None,
-            targets: 0,
+            targets_left: branch::most_targets(text_bytes),
         }
     }
 
@@ -109,9 +111,10 @@ impl<'u> Walker<'u> {
         self.reporter.is_none()
     }
 
-    /// Returns the spelling of a name.
+    /// Returns the spelling of a name for a message. The message would be cut before the end of a longer one, and many
+    /// messages may contain one name.
     pub(super) fn text(&self, name: Name) -> String {
-        self.unit.ast.names.text(name)
+        self.unit.ast.names.text_up_to(name, MAX_MESSAGE_BYTES)
     }
 
     /// Returns the opcode of an instruction with its modifiers.
@@ -214,16 +217,7 @@ impl<'u> Walker<'u> {
         // Items are sorted by position.
         let here = self.function.map_or(u32::MAX, |f| f.pos.offset);
         let items = &self.unit.ast.items;
-        let before = items.partition_point(|item| match item {
-            Item::Var(var) => self
-                .unit
-                .ast
-                .vars
-                .get(*var as usize)
-                .is_some_and(|v| v.pos.offset <= here),
-            Item::Function(function) => function.pos.offset <= here,
-            Item::Alias { pos, .. } => pos.offset <= here,
-        });
+        let before = items.partition_point(|item| self.unit.ast.offset(item) <= here);
         before.saturating_sub(1) as u32
     }
 

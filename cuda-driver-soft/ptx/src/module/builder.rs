@@ -14,18 +14,27 @@ use super::mentions::Mentions;
 /// Bytes of initial values that any module may have. An array can have a short value far behind its start.
 const MOST_INITIAL_BYTES: usize = 256 << 20;
 
-/// Further bytes for each byte of the text. The shortest number of a list, with its comma, has two bytes, and up to 16 in
+/// Further bytes of initial values for each byte of the text. The shortest number of a list, with its comma, has two bytes, and up to 16 in
 /// memory.
 const INITIAL_BYTES_PER_BYTE: usize = 8;
+
+/// Bytes that the names of the static variables of functions may have in any module: each begins with the function's
+/// name.
+const MOST_STATIC_NAME_BYTES: usize = 1 << 20;
+
+/// Further bytes of such names for each byte of the text.
+const STATIC_NAME_BYTES_PER_BYTE: usize = 64;
 
 pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
-    mentions: OnceCell<Mentions<'a>>,
+    mentions: OnceCell<Mentions>,
     /// Number of variables that ranges have declared so far.
     pub(super) ranged: usize,
     /// Bytes that further initial values may have.
     pub(super) initial_room: usize,
+    /// Bytes that the names of further static variables of functions may have.
+    pub(super) static_name_room: usize,
     diagnostics: &'a mut Diagnostics,
     pub(super) globals: NumberMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
@@ -44,6 +53,8 @@ impl<'a> ModuleBuilder<'a> {
             mentions: OnceCell::new(),
             ranged: 0,
             initial_room: MOST_INITIAL_BYTES.saturating_add(text.len().saturating_mul(INITIAL_BYTES_PER_BYTE)),
+            static_name_room: MOST_STATIC_NAME_BYTES
+                .saturating_add(text.len().saturating_mul(STATIC_NAME_BYTES_PER_BYTE)),
             diagnostics,
             globals: NumberMap::default(),
             variables: Vec::new(),
@@ -67,9 +78,15 @@ impl<'a> ModuleBuilder<'a> {
         self.ast.names.text(name)
     }
 
-    /// Returns the names of the text that end with a number, which are collected on first use.
-    pub(super) fn mentions(&self) -> &Mentions<'a> {
-        self.mentions.get_or_init(|| Mentions::of(self.text))
+    /// Returns the variables of ranges that the module uses, which are collected on first use.
+    pub(super) fn mentions(&self) -> &Mentions {
+        self.mentions.get_or_init(|| {
+            let ranges = self.ast.items.iter().filter_map(|item| match item {
+                Item::Var(var) => self.ast.vars.get(*var as usize).filter(|var| var.count.is_some()),
+                _ => None,
+            });
+            Mentions::of(self.text, ranges.map(|var| self.text(var.name)))
+        })
     }
 
     /// Declares an item.

@@ -71,7 +71,13 @@ impl ModuleBuilder<'_> {
                 DeclSpace::Local | DeclSpace::Param | DeclSpace::Reg => continue,
             };
             self.check(var);
-            let text = format!("{name}${}", self.text(var.name));
+            let own = self.text(var.name);
+            let Some(room) = self.static_name_room.checked_sub(name.len() + 1 + own.len()) else {
+                let message = "The names of the static variables of functions have too many bytes".to_owned();
+                return self.error(var.pos, message);
+            };
+            self.static_name_room = room;
+            let text = format!("{name}${own}");
             let variable = self.variable(var, space, text);
             self.statics.insert(*index, VarId(self.variables.len() as u32));
             self.variables.push(variable);

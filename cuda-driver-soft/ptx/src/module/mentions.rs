@@ -1,18 +1,19 @@
-//! The names of a text that end with a number: the variables of a range `a<n>` that the module uses.
+//! The variables of ranges `a<n>` that a module uses: the names of its text that consist of the name of a range and a
+//! number.
 
 use std::collections::HashMap;
 
 /// The digits of the largest number.
 const MOST_DIGITS: usize = 10;
 
-/// The numbers at the end of names by what precedes them, sorted: `a12` has 12 after `a` and 2 after `a1`.
-pub(super) struct Mentions<'a>(HashMap<&'a [u8], Vec<u32>>);
+/// The numbers that follow the name of each range, sorted: `a12` has 12 after `a` and 2 after `a1`.
+pub(super) struct Mentions(HashMap<Vec<u8>, Vec<u32>>);
 
-impl<'a> Mentions<'a> {
-    /// Finds the identifiers of a text, also in its comments.
-    pub(super) fn of(text: &'a [u8]) -> Self {
+impl Mentions {
+    /// Finds the identifiers of a text, also in its comments, that begin with the name of one of these ranges.
+    pub(super) fn of(text: &[u8], ranges: impl Iterator<Item = String>) -> Self {
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
-        let mut numbers: HashMap<&[u8], Vec<u32>> = HashMap::new();
+        let mut numbers: HashMap<Vec<u8>, Vec<u32>> = ranges.map(|name| (name.into_bytes(), Vec::new())).collect();
         for word in text.split(|b| !is_part(b)) {
             let digits = word.iter().rev().take(MOST_DIGITS).take_while(|b| b.is_ascii_digit());
             for count in 1..=digits.count() {
@@ -21,13 +22,20 @@ impl<'a> Mentions<'a> {
                 if count > 1 && digits[0] == b'0' {
                     continue;
                 }
-                let number: Option<u32> = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-                numbers.entry(prefix).or_default().extend(number);
+                let Some(numbers) = numbers.get_mut(prefix) else {
+                    continue;
+                };
+                numbers.extend(
+                    str::from_utf8(digits)
+                        .ok()
+                        .and_then(|digits| digits.parse::<u32>().ok()),
+                );
             }
         }
         for numbers in numbers.values_mut() {
             numbers.sort_unstable();
             numbers.dedup();
+            numbers.shrink_to_fit();
         }
         Mentions(numbers)
     }
@@ -45,10 +53,13 @@ mod tests {
 
     #[test]
     fn only_numbers_of_the_range_are_found() {
-        let mentions = Mentions::of(b"a1 a10, [a2+4]; a02 a4294967295 a4 a b1 ba3 a3x a1\n%a0 // a7");
+        let text = b"a1 a10, [a2+4]; a02 a4294967295 a4 a b1 ba3 a3x a1\n%a0 // a7";
+        let mentions = Mentions::of(text, ["a", "a1", "c"].map(str::to_owned).into_iter());
         assert_eq!(mentions.numbers(b"a", 10), [1, 2, 4, 7]);
         assert_eq!(mentions.numbers(b"a", u32::MAX), [1, 2, 4, 7, 10]);
         assert_eq!(mentions.numbers(b"a1", 1), [0]);
         assert_eq!(mentions.numbers(b"c", 10), [0; 0]);
+        // Other names take no memory, however many the text has.
+        assert_eq!(mentions.0.len(), 3);
     }
 }

@@ -75,12 +75,15 @@ impl ModuleBuilder<'_> {
         // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do not
         // exist.
         // Many ranges with the same name would take quadratic time.
-        self.ranged += self.mentions().numbers(name.as_bytes(), count).len();
-        if self.ranged > MOST_RANGED {
+        let numbers = self.mentions().numbers(name.as_bytes(), count);
+        let ranged = self.ranged + numbers.len();
+        if ranged > MOST_RANGED {
             let message = format!("Too many variables of ranges in one module: more than {MOST_RANGED}");
             return self.error(var.pos, message);
         }
-        for i in self.mentions().numbers(name.as_bytes(), count).to_vec() {
+        let numbers = numbers.to_vec();
+        self.ranged = ranged;
+        for i in numbers {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);
             }

@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
             names: Names::default(),
             opcodes: Names::default(),
             items: Vec::new(),
-            // Typical PTX needs no more. A vector that grows is copied, and memory that is not used costs nothing.
+            // Typical PTX needs no more. A vector that grows is copied. `Ast::shrink` returns the rest.
             statements: reserved(text.len() / 16),
             operands: reserved(text.len() / 8),
             vars: reserved(text.len() / 32),

@@ -246,6 +246,23 @@ fn products_of_a_short_text_are_limited() {
     };
     assert_eq!(calls(10), Ok(()));
     assert!(calls(5000).expect_err("refused").contains("Too many call targets"));
+    // The limit of each function depends on its length, so that many short functions have few targets together.
+    assert!(jumps(200).expect_err("refused").contains("Too many branch targets"));
+    assert!(calls(200).expect_err("refused").contains("Too many call targets"));
+    let statics = |name_bytes: usize, count: usize| {
+        let name = "n".repeat(name_bytes);
+        let variables = (0..count).map(|i| format!(".global .b8 v{i};\n"));
+        load(format!(
+            "{head}.entry {name}() {{ {} ret; }}",
+            variables.collect::<String>()
+        ))
+    };
+    assert_eq!(statics(1000, 1000), Ok(()));
+    assert!(
+        statics(1 << 16, 4096)
+            .expect_err("refused")
+            .contains("names of the static variables")
+    );
     let functions = |n: usize| {
         let all = (0..n).map(|i| format!(".func f{i}() {{ .reg .b32 %r<999999>; ret; }}\n"));
         let text = format!("{head}{}", all.collect::<String>());
@@ -300,6 +317,14 @@ fn large_texts_with_errors_are_fast() {
         format!("add.s32 {long},1,1;").repeat(20)
     )
     .as_bytes());
+    // A long name of a parameter in errors of many calls.
+    let calls = "call f, (%r);".repeat(300_000);
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.func f(.param .b8 {}[4]) {{ret;}}\n.entry k() {{ .reg .f32 %r; {calls}}}",
+        "n".repeat(5_000_000)
+    );
+    let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
+    assert!(failure.log.contains("does not match formal parameter 'nnn"));
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
