@@ -91,14 +91,21 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     all: Vec<Diagnostic>,
-    errors: usize,
-    /// Number of diagnostics that were not kept because there were too many.
-    left_out: usize,
+    errors: Count,
+    warnings: Count,
     /// Byte offsets of the lines of the text; filled when a column is first needed.
     line_starts: Vec<u32>,
 }
 
-/// Diagnostics after this many are counted, but not kept unless they are fatal.
+/// The number of diagnostics of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    kept: usize,
+    /// Diagnostics that were not kept because there were too many.
+    left_out: usize,
+}
+
+/// Errors after this many are counted, but not kept unless they are fatal; warnings likewise.
 const MAX_DIAGNOSTICS: usize = 100_000;
 
 /// A message is cut after this many bytes, because a name can be as long as the text.
@@ -106,27 +113,31 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 1000;
 
 impl Diagnostics {
     fn push(&mut self, mut diagnostic: Diagnostic) {
-        self.errors += usize::from(!diagnostic.is_warning());
+        let count = if diagnostic.is_warning() {
+            &mut self.warnings
+        } else {
+            &mut self.errors
+        };
+        if count.kept >= MAX_DIAGNOSTICS && diagnostic.severity != Severity::Fatal {
+            count.left_out += 1;
+            return;
+        }
+        count.kept += 1;
         let message = &mut diagnostic.message;
         if message.len() > MAX_MESSAGE_BYTES {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
             message.shrink_to_fit();
         }
-        if self.all.len() < MAX_DIAGNOSTICS || diagnostic.severity == Severity::Fatal {
-            self.all.push(diagnostic);
-        } else {
-            self.left_out += 1;
-        }
+        self.all.push(diagnostic);
     }
 
     /// Adds the diagnostics of a later part of the text.
     pub(crate) fn append(&mut self, others: Diagnostics) {
-        let errors = self.errors + others.errors;
         for diagnostic in others.all {
             self.push(diagnostic);
         }
-        self.errors = errors;
-        self.left_out += others.left_out;
+        self.errors.left_out += others.errors.left_out;
+        self.warnings.left_out += others.warnings.left_out;
     }
 
     /// Adds a diagnostic about a place in the text.
@@ -166,7 +177,7 @@ impl Diagnostics {
 
     /// Returns true if there are errors, not only warnings.
     pub(crate) fn has_errors(&self) -> bool {
-        self.errors > 0
+        self.errors.kept > 0
     }
 
     /// Returns true if one of the diagnostics has this code.
@@ -186,8 +197,9 @@ impl Diagnostics {
             log.push_str(&error.log_line());
             log.push('\n');
         }
-        if self.left_out > 0 {
-            log.push_str(&format!("ptxas error   : {} more messages left out\n", self.left_out));
+        if self.errors.left_out > 0 {
+            let message = format!("ptxas error   : {} more messages left out\n", self.errors.left_out);
+            log.push_str(&message);
         }
         // Driver 580 has no closing line if the text itself is well formed but does not fit the driver.
         let malformed = errors().any(|d| d.line > 0 && d.code != DiagnosticCode::UnsupportedVersion);
@@ -202,6 +214,13 @@ impl Diagnostics {
     /// Returns the text for the info log: the warnings.
     pub(crate) fn info_log(&self) -> String {
         let warnings = self.all.iter().filter(|d| d.is_warning());
-        warnings.map(Diagnostic::log_line).collect::<Vec<_>>().join("\n")
+        let mut lines: Vec<String> = warnings.map(Diagnostic::log_line).collect();
+        if self.warnings.left_out > 0 {
+            lines.push(format!(
+                "ptxas warning : {} more messages left out",
+                self.warnings.left_out
+            ));
+        }
+        lines.join("\n")
     }
 }

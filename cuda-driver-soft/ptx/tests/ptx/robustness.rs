@@ -328,6 +328,67 @@ fn large_texts_with_errors_are_fast() {
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
+/// Returns a module of so many functions, each of which has 1,000 instructions `shfl`, which get two warnings each, and
+/// 100 errors if it is wrong.
+fn shuffles(functions: usize, is_wrong: impl Fn(usize) -> bool) -> String {
+    let function = |number: usize| {
+        let errors = if is_wrong(number) { "neg.s32 %r, %x;\n" } else { "" }.repeat(100);
+        let shuffles = "shfl.up.b32 %r, %r, 1, 0;\n".repeat(1000);
+        format!(".entry k{number}() {{ .reg .b32 %r; mov.b32 %r, 0;\n{shuffles}{errors}ret; }}\n")
+    };
+    let all: String = (0..functions).map(function).collect();
+    format!(".version 6.0\n.target sm_60\n{all}")
+}
+
+#[test]
+fn warnings_are_bounded_and_hide_no_error() {
+    let info = |functions: usize| {
+        let text = shuffles(functions, |_| false);
+        ptx::load(text.as_bytes(), &LIMITS).expect("accepted").info_log
+    };
+    assert_eq!(info(2).lines().count(), 4000);
+    let log = info(60);
+    assert_eq!(log.lines().count(), 100_001);
+    assert!(log.ends_with("ptxas warning : 20000 more messages left out"));
+    // The errors come after more warnings than are kept.
+    let wrong = shuffles(60, |number| number == 59);
+    for threads in [1, 4, 100] {
+        let limits = ptx::Limits { threads, ..LIMITS };
+        let failure = ptx::load(wrong.as_bytes(), &limits).expect_err("refused");
+        assert_eq!(
+            failure.log.matches("Unknown symbol '%x'").count(),
+            100,
+            "{threads} threads"
+        );
+        assert!(failure.log.ends_with("Ptx assembly aborted due to errors"));
+        assert!(!failure.log.contains("left out"), "{threads} threads");
+        let warnings = failure.diagnostics.iter();
+        let warnings = warnings.filter(|diagnostic| diagnostic.severity == ptx::Severity::Warning);
+        assert_eq!(warnings.count(), 100_000, "{threads} threads");
+    }
+}
+
+/// More errors than are kept, found by several threads.
+#[test]
+fn many_errors_do_not_depend_on_threads() {
+    // Each has two errors.
+    let errors = "neg.s32 %r, %x;\n".repeat(1000);
+    let function = |number: usize| format!(".entry k{number}() {{ .reg .b32 %r;\n{errors}ret; }}\n");
+    let all: String = (0..150).map(function).collect();
+    let text = format!(".version 9.0\n.target sm_90\n{all}");
+    assert!(text.len() > 1 << 20);
+    let log = |threads: usize| {
+        let limits = ptx::Limits { threads, ..LIMITS };
+        ptx::load(text.as_bytes(), &limits).expect_err("refused").log
+    };
+    let serial = log(1);
+    assert_eq!(serial.matches("Unknown symbol '%x'").count(), 50_000);
+    assert!(serial.contains("ptxas error   : 200000 more messages left out"));
+    for threads in [2, 7, 100] {
+        assert!(log(threads) == serial, "{threads} threads");
+    }
+}
+
 #[test]
 fn results_do_not_depend_on_threads() {
     let kernel = |number: usize, wrong: bool| {
