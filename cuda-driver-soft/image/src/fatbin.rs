@@ -225,8 +225,8 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// Returns the first entry that is an ELF file; `None` if there is none, or that entry or one before it is damaged.
-/// Concatenations are not searched.
+/// Returns the first ELF file, which is an entry or a part of a concatenation; `None` if there is none, or the entry with
+/// it or one before that is damaged.
 pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
     let start = usize::from(u16_at(binary, header::SIZE)?);
     let mut rest = binary.get(start..)?;
@@ -234,6 +234,12 @@ pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
         let (entry, after) = split_entry(rest)?;
         if entry.kind == KIND_ELF {
             return decompress(&entry).ok();
+        }
+        if entry.kind == KIND_CONCATENATION
+            && let Some(part) = parts(entry.header)?.iter().find(|part| part.kind == KIND_ELF)
+        {
+            let all = decompress(&entry).ok()?;
+            return range(&all, part.offset, part.bytes).map(<[u8]>::to_vec);
         }
         rest = after;
     }
@@ -331,16 +337,20 @@ mod tests {
     }
 
     fn concatenation() -> Vec<u8> {
-        let mut parts = 2u32.to_le_bytes().to_vec();
-        parts.extend(168u32.to_le_bytes());
+        concatenation_of(&[(KIND_PTX, 52, b"first"), (KIND_PTX, 80, TEXT)])
+    }
+
+    fn concatenation_of(contents: &[(u16, u32, &[u8])]) -> Vec<u8> {
+        let mut parts = (contents.len() as u32).to_le_bytes().to_vec();
+        parts.extend((8 + PART_BYTES as u32 * contents.len() as u32).to_le_bytes());
         let mut all = Vec::new();
-        for (sm, text) in [(52u32, &b"first"[..]), (80, TEXT)] {
+        for (kind, sm, text) in contents {
             let mut part = [0; PART_BYTES];
-            part[..2].copy_from_slice(&KIND_PTX.to_le_bytes());
+            part[..2].copy_from_slice(&kind.to_le_bytes());
             part[4..8].copy_from_slice(&(all.len() as u32).to_le_bytes());
             part[8..16].copy_from_slice(&(text.len() as u64).to_le_bytes());
             part[28..32].copy_from_slice(&sm.to_le_bytes());
-            all.extend(text);
+            all.extend(*text);
             parts.extend(part);
         }
         entry(KIND_CONCATENATION, 0, 0x11 | FLAG_ZSTD, &zstd(&all), all.len(), &parts)
@@ -395,6 +405,23 @@ mod tests {
         assert_eq!(of(1000, &far), Err(damaged("the zstd data of an entry is damaged")));
         assert_eq!(of(1000, &bomb), Ok(vec![b'x'; 1000]));
         assert_eq!(of(1 << 17, &bomb), Err(too_long));
+    }
+
+    #[test]
+    fn machine_code_is_found_in_concatenations() {
+        let text = (KIND_PTX, 52, TEXT);
+        let elf = concatenation_of(&[text, (KIND_ELF, 80, b"eighty"), (KIND_ELF, 90, b"ninety")]);
+        assert_eq!(
+            machine_code(&binary(std::slice::from_ref(&elf))).as_deref(),
+            Some(&b"eighty"[..])
+        );
+        let alone = entry(KIND_ELF, 90, 0x11, b"an entry", 0, &[]);
+        let only_text = concatenation();
+        assert_eq!(
+            machine_code(&binary(&[only_text.clone(), alone, elf])).as_deref(),
+            Some(&b"an entry"[..])
+        );
+        assert_eq!(machine_code(&binary(&[only_text])), None);
     }
 
     #[test]
