@@ -34,6 +34,7 @@
 
 mod bytes;
 pub mod cubin;
+mod definitions;
 mod elf;
 pub mod fatbin;
 mod host_object;
@@ -41,6 +42,7 @@ mod image;
 pub mod link;
 mod machine_code;
 
+pub use definitions::{Conflict, Definitions};
 pub use elf::ELF_MAGIC;
 pub use fatbin::{FATBIN_MAGIC, WRAPPER_MAGIC};
 pub use host_object::{ARCHIVE_MAGIC, fat_binaries};

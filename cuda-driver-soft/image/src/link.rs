@@ -1,13 +1,15 @@
 //! Linking: several modules become one, in which declarations refer to the definitions of other modules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ptx::PROVIDED_FUNCTIONS;
 use ptx::ir::{
-    Address, Body, CallSlot, Callee, Code, FuncId, Function, Linkage, Module, Op, Operand, Reloc, RelocTarget, Space,
-    Target, VarId, Variable,
+    Address, Body, CallSlot, Callee, Code, FuncId, Function, Module, Op, Operand, Reloc, RelocTarget, Space, Target,
+    VarId, Variable,
 };
+
+use crate::definitions::{Precedence, is_defined, is_global, precedence};
 
 /// A module and its name in messages.
 #[derive(Clone, Debug)]
@@ -36,23 +38,9 @@ impl std::fmt::Display for UndefinedReference {
     }
 }
 
-/// Returns true if other modules can refer to a symbol with this linkage.
-fn is_global(linkage: Linkage) -> bool {
-    linkage != Linkage::Internal
-}
-
-/// Returns true if the function is a definition that no other module may repeat.
-fn is_strong(function: &Function) -> bool {
-    function.code.is_some() && function.linkage == Linkage::Visible
-}
-
 /// Returns true if the module or the driver has the code of the function.
 fn has_code(function: &Function) -> bool {
     function.code.is_some() || PROVIDED_FUNCTIONS.contains(&&*function.name)
-}
-
-fn is_defined(variable: &Variable) -> bool {
-    variable.linkage != Linkage::Extern
 }
 
 /// Returns true if the variable is declared here and defined in another module. An external `.shared` array is the
@@ -61,167 +49,70 @@ fn is_external(variable: &Variable) -> bool {
     !is_defined(variable) && variable.space != Space::Shared
 }
 
-/// Two definitions of a name that cannot be linked.
-///
-/// `Display` prints the text of NVIDIA's linker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Conflict {
-    /// Two inputs define the name, and neither definition is `.weak` or `.common`.
-    Duplicate {
-        /// The name of the function or variable.
-        symbol: String,
-        /// The name of the new input.
-        input: String,
-        /// The name of the input that defines the symbol first.
-        first: String,
-    },
-    /// The sizes of a `.weak` variable and of another definition differ.
-    Size {
-        /// The name of the variable.
-        symbol: String,
-        /// The name of the new input.
-        input: String,
-        /// The name of the input that defines the symbol first.
-        first: String,
-    },
-    /// A `.common` variable is larger than the definition that gives it a value.
-    CommonTooLarge {
-        /// The name of the variable.
-        symbol: String,
-        /// The name of the input with the `.common` variable.
-        input: String,
-    },
+/// The members of libraries that are linked with some inputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed<'a> {
+    /// The indices of the members, in the order in which they are linked.
+    pub members: Vec<usize>,
+    /// The names that the inputs and these members refer to, and that none of them defines.
+    pub missing: HashSet<&'a str>,
 }
 
-impl std::fmt::Display for Conflict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Conflict::Duplicate { symbol, input, first } => {
-                write!(
-                    f,
-                    "Multiple definition of '{symbol}' in '{input}', first defined in '{first}'"
-                )
-            }
-            Conflict::Size { symbol, input, first } => {
-                write!(
-                    f,
-                    "Size doesn't match for '{symbol}' in '{input}', first specified in '{first}'"
-                )
-            }
-            Conflict::CommonTooLarge { symbol, input } => {
-                write!(
-                    f,
-                    "Common symbol '{symbol}' in file '{input}' has larger size than initialization"
-                )
-            }
+/// Returns the members of libraries that define names which are missing otherwise. Of several such members, the first
+/// comes next.
+pub fn needed<'a>(inputs: &'a [Input], members: &[&'a Module]) -> Needed<'a> {
+    let mut definers: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (member, module) in members.iter().enumerate() {
+        for name in defined(module) {
+            definers.entry(name).or_default().push(member);
         }
     }
-}
-
-/// Returns the first definition of an input that cannot be linked with the definitions of the others.
-pub fn conflict(others: &[Input], new: &Input) -> Option<Conflict> {
-    let mut functions: HashMap<&str, Option<&Input>> = HashMap::new();
-    let strong = new.module.functions.iter().filter(|f| is_strong(f));
-    functions.extend(strong.clone().map(|f| (&*f.name, None)));
-    let shared = |v: &&Variable| is_global(v.linkage) && is_defined(v);
-    let mut variables: HashMap<&str, Vec<(&Variable, &str)>> = HashMap::new();
-    let new_variables = new.module.variables.iter().filter(shared);
-    variables.extend(new_variables.clone().map(|v| (&*v.name, Vec::new())));
-    for other in others {
-        for function in other.module.functions.iter().filter(|f| is_strong(f)) {
-            if let Some(first) = functions.get_mut(&*function.name) {
-                first.get_or_insert(other);
+    let mut known: HashSet<&str> = inputs.iter().flat_map(|input| defined(&input.module)).collect();
+    let mut needed = Needed::default();
+    // Members with a name that they define and that was missing when they were added.
+    let mut candidates: BTreeSet<(usize, &str)> = BTreeSet::new();
+    let refer = |module, known: &HashSet<&str>, missing: &mut HashSet<&'a str>, candidates: &mut BTreeSet<_>| {
+        for name in undefined(module) {
+            if !known.contains(name) && missing.insert(name) {
+                let definers = definers.get(name).into_iter().flatten();
+                candidates.extend(definers.map(|member| (*member, name)));
             }
         }
-        for variable in other.module.variables.iter().filter(shared) {
-            if let Some(all) = variables.get_mut(&*variable.name) {
-                all.push((variable, &other.name));
-            }
-        }
-    }
-    for function in strong {
-        if let Some(Some(first)) = functions.get(&*function.name) {
-            return Some(Conflict::Duplicate {
-                symbol: function.name.clone(),
-                input: new.name.clone(),
-                first: first.name.clone(),
-            });
-        }
-    }
-    new_variables.into_iter().find_map(|variable| {
-        let mut others = variables.get(&*variable.name)?.iter();
-        others.find_map(|first| conflict_of_variables(*first, (variable, &new.name)))
-    })
-}
-
-fn conflict_of_variables(first: (&Variable, &str), new: (&Variable, &str)) -> Option<Conflict> {
-    let symbol = || new.0.name.clone();
-    if first.0.linkage == Linkage::Visible && new.0.linkage == Linkage::Visible {
-        return Some(Conflict::Duplicate {
-            symbol: symbol(),
-            input: new.1.to_owned(),
-            first: first.1.to_owned(),
-        });
-    }
-    match (precedence(first.0), precedence(new.0)) {
-        (Precedence::Common, Precedence::Common) => None,
-        (Precedence::Common, _) | (_, Precedence::Common) => {
-            let is_first = precedence(first.0) == Precedence::Common;
-            let (common, value) = if is_first { (first, new.0) } else { (new, first.0) };
-            (common.0.size > value.size).then(|| Conflict::CommonTooLarge {
-                symbol: symbol(),
-                input: common.1.to_owned(),
-            })
-        }
-        _ => (first.0.size != new.0.size).then(|| Conflict::Size {
-            symbol: symbol(),
-            input: new.1.to_owned(),
-            first: first.1.to_owned(),
-        }),
-    }
-}
-
-/// The order in which the definitions of a variable are chosen: the last kind first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Precedence {
-    /// `.common` without an initial value: the largest is chosen.
-    Common,
-    /// `.weak`, or `.common` with an initial value: the first is chosen.
-    Weak,
-    /// The only definition of its kind.
-    Strong,
-}
-
-fn precedence(variable: &Variable) -> Precedence {
-    match variable.linkage {
-        Linkage::Common if variable.init.is_empty() => Precedence::Common,
-        Linkage::Common | Linkage::Weak => Precedence::Weak,
-        _ => Precedence::Strong,
-    }
-}
-
-/// Returns the names that inputs refer to but no input defines.
-pub fn undefined(inputs: &[Input]) -> HashSet<&str> {
-    let defined: HashSet<&str> = inputs.iter().flat_map(|i| defined(&i.module)).collect();
-    let mut missing = HashSet::new();
+    };
     for input in inputs {
-        let used = references(&input.module);
-        let functions = used.functions.iter().filter_map(|id| {
-            let function = input.module.functions.get(id.0 as usize)?;
-            (!has_code(function)).then_some(&*function.name)
-        });
-        let variables = used.variables.iter().filter_map(|id| {
-            let variable = input.module.variables.get(id.0 as usize)?;
-            is_external(variable).then_some(&*variable.name)
-        });
-        let names = functions.chain(variables);
-        missing.extend(names.filter(|name| !defined.contains(name)));
+        refer(&input.module, &known, &mut needed.missing, &mut candidates);
     }
-    missing
+    while let Some((member, name)) = candidates.pop_first() {
+        if !needed.missing.contains(name) {
+            // Another member has defined the name.
+            continue;
+        }
+        needed.members.push(member);
+        for name in defined(members[member]) {
+            known.insert(name);
+            needed.missing.remove(name);
+        }
+        refer(members[member], &known, &mut needed.missing, &mut candidates);
+    }
+    needed
+}
+
+/// Returns the names that a module refers to and does not define, and which the driver does not provide.
+fn undefined(module: &Module) -> impl Iterator<Item = &str> {
+    let used = references(module);
+    let functions = used.functions.into_iter().filter_map(|id| {
+        let function = module.functions.get(id.0 as usize)?;
+        (!has_code(function)).then_some(&*function.name)
+    });
+    let variables = used.variables.into_iter().filter_map(|id| {
+        let variable = module.variables.get(id.0 as usize)?;
+        is_external(variable).then_some(&*variable.name)
+    });
+    functions.chain(variables)
 }
 
 /// Returns the names that a module defines for others.
-pub fn defined(module: &Module) -> impl Iterator<Item = &str> {
+fn defined(module: &Module) -> impl Iterator<Item = &str> {
     let functions = module.functions.iter();
     let functions = functions.filter(|f| is_global(f.linkage) && f.code.is_some());
     let variables = module.variables.iter();
@@ -400,23 +291,23 @@ impl<'a> Linker<'a> {
 /// The variables and functions to which the code and the initial values of a module refer.
 #[derive(Default)]
 struct References {
-    variables: Vec<VarId>,
-    functions: Vec<FuncId>,
+    variables: BTreeSet<VarId>,
+    functions: BTreeSet<FuncId>,
 }
 
 fn references(module: &Module) -> References {
     let mut found = References::default();
     for reloc in module.variables.iter().flat_map(|v| &v.relocs) {
         match reloc.target {
-            RelocTarget::Variable(id) => found.variables.push(id),
-            RelocTarget::Function(id) => found.functions.push(id),
-        }
+            RelocTarget::Variable(id) => found.variables.insert(id),
+            RelocTarget::Function(id) => found.functions.insert(id),
+        };
     }
     for inst in module.functions.iter().filter_map(|f| f.body()).flat_map(|b| &b.insts) {
         let mut operands: Vec<Operand> = inst.srcs.clone();
         if let Op::Call { callee, args, rets, .. } = &inst.op {
             if let Callee::Direct(id) = callee {
-                found.functions.push(*id);
+                found.functions.insert(*id);
             }
             operands.extend(args.iter().chain(rets).filter_map(|slot| match slot {
                 CallSlot::Value(operand) => Some(*operand),
@@ -425,10 +316,10 @@ fn references(module: &Module) -> References {
         }
         for operand in operands {
             match operand {
-                Operand::Address(Address::Variable { var, .. }) => found.variables.push(var),
-                Operand::Address(Address::Function(id)) => found.functions.push(id),
-                _ => {}
-            }
+                Operand::Address(Address::Variable { var, .. }) => found.variables.insert(var),
+                Operand::Address(Address::Function(id)) => found.functions.insert(id),
+                _ => continue,
+            };
         }
     }
     found
@@ -499,6 +390,7 @@ fn renumber_operand(operand: &mut Operand, new_ids: &NewIds) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definitions::Definitions;
 
     fn input(name: &str, text: &str) -> Input {
         let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{text}");
@@ -567,7 +459,9 @@ mod tests {
             ),
         ] {
             let inputs = [input("a", &first), input("b", &new)];
-            let found = match conflict(&inputs[..1], &inputs[1]) {
+            let mut definitions = Definitions::default();
+            let mut added = inputs.iter().map(|input| definitions.add(&input.name, &input.module));
+            let found = match added.find_map(Result::err) {
                 Some(conflict) => Err(conflict.to_string()),
                 None => {
                     let module = link(&inputs).expect("nothing is undefined");
@@ -580,26 +474,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_function_that_is_defined_twice_is_named() {
-        let all = |name: &str, numbers: std::ops::Range<usize>| {
-            let functions = numbers.map(|number| format!(".visible .func f{number}() {{ ret; }}\n"));
-            input(name, &functions.collect::<String>())
-        };
-        // Comparing all pairs of functions would take minutes.
-        let others = [all("a", 0..20_000), all("b", 20_000..40_000)];
-        assert_eq!(conflict(&others, &all("c", 40_000..60_000)), None);
-        let message = conflict(&others, &all("c", 39_990..60_000)).map(|conflict| conflict.to_string());
-        let expected = "Multiple definition of 'f39990' in 'c', first defined in 'b'";
-        assert_eq!(message.as_deref(), Some(expected));
-    }
-
-    #[test]
     fn undefined_references_name_their_input() {
         let inputs = [input(
             "a.ptx",
             ".extern .global .u32 v; .extern .func f(); .entry k() { .reg .u64 %r; mov.u64 %r, v; call f; }",
         )];
-        assert_eq!(undefined(&inputs), HashSet::from(["v", "f"]));
+        assert_eq!(needed(&inputs, &[]).missing, HashSet::from(["v", "f"]));
         let messages: Vec<String> = link(&inputs)
             .expect_err("two names are undefined")
             .iter()
@@ -612,5 +492,53 @@ mod tests {
                 "Undefined reference to 'f' in 'a.ptx'"
             ]
         );
+    }
+
+    #[test]
+    fn members_that_define_missing_names_are_needed() {
+        let call = |name: &str, callees: &[&str]| {
+            let declarations = callees.iter().map(|callee| format!(".extern .func {callee}();\n"));
+            let calls = callees.iter().map(|callee| format!("call {callee};\n"));
+            let (declarations, calls) = (declarations.collect::<String>(), calls.collect::<String>());
+            format!("{declarations}.weak .func {name}() {{\n{calls}ret; }}\n")
+        };
+        let inputs = [input("main", &(call("main", &["a", "b"]) + &call("c", &[])))];
+        let members = [
+            call("unused", &["also_unused"]),
+            call("b", &[]),
+            call("a", &["d", "c", "nowhere"]),
+            // Two members define `d`: the first is linked.
+            call("d", &["b"]),
+            call("d", &[]),
+            call("c", &[]),
+        ];
+        let members: Vec<Input> = members.iter().map(|text| input("member", text)).collect();
+        let modules: Vec<&Module> = members.iter().map(|member| &*member.module).collect();
+        let expected = Needed {
+            members: vec![1, 2, 3],
+            missing: HashSet::from(["nowhere"]),
+        };
+        assert_eq!(needed(&inputs, &modules), expected);
+    }
+
+    /// Each member needs the one before it. Looking at all members again for each would take long.
+    #[test]
+    fn long_chains_of_members_are_linked() {
+        const MEMBERS: usize = 3_000;
+        let text = |index: usize| {
+            let before = index.wrapping_sub(1).min(MEMBERS);
+            format!(".extern .func f{before}();\n.visible .func f{index}() {{ call f{before}; ret; }}\n")
+        };
+        let members: Vec<Input> = (0..MEMBERS).map(|index| input("member", &text(index))).collect();
+        let modules: Vec<&Module> = members.iter().map(|member| &*member.module).collect();
+        let last = MEMBERS - 1;
+        let inputs = [input(
+            "main",
+            &format!(".extern .func f{last}();\n.entry k() {{ call f{last}; ret; }}"),
+        )];
+        let needed = needed(&inputs, &modules);
+        assert!(needed.members.iter().copied().eq((0..MEMBERS).rev()));
+        let outside = format!("f{MEMBERS}");
+        assert_eq!(needed.missing, HashSet::from([&*outside]));
     }
 }

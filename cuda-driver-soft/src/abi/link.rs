@@ -29,7 +29,7 @@ fn report(c: Caller, state: CUlinkState) {
         options_of_linkers().get_mut(&(state as usize)),
         lookup::linker(state as usize),
     ) {
-        jit.report(c, &linker.log());
+        linker.read_log(|log| jit.report(c, log));
     }
 }
 

@@ -9,7 +9,8 @@ use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use image::cubin::{self, Source};
 use image::link::{self, Input};
-use image::{Image, fat_binaries};
+use image::{Definitions, Image, fat_binaries};
+use ptx::ir::Module;
 
 /// Part of the file name of CUDA's device runtime library. This library contains only machine code, so the driver uses
 /// its own implementation.
@@ -41,6 +42,8 @@ pub(crate) struct Linker {
 struct LinkerState {
     sources: Vec<Source>,
     inputs: Vec<Input>,
+    /// The definitions of the inputs.
+    definitions: Definitions,
     /// Members of libraries, which are linked if they define a missing name.
     libraries: Vec<(Source, Input)>,
     /// True if the device runtime library was added and the driver's own was not linked yet.
@@ -111,9 +114,9 @@ impl Linker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the logs so far.
-    pub(crate) fn log(&self) -> Log {
-        self.state().log.clone()
+    /// Shows the logs so far to `read`.
+    pub(crate) fn read_log(&self, read: impl FnOnce(&Log)) {
+        read(&self.state().log);
     }
 
     /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. Its own options override the linker's. After
@@ -166,7 +169,7 @@ impl Linker {
 
     fn take(state: &mut LinkerState, sources: Vec<(Source, Input)>) -> Result<()> {
         for (source, input) in sources {
-            if let Some(conflict) = link::conflict(&state.inputs, &input) {
+            if let Err(conflict) = state.definitions.add(&input.name, &input.module) {
                 state.log.add_error(&format!("error   : {conflict}"));
                 state.broken = true;
                 return Err(Error::CUDA_ERROR_INVALID_SOURCE);
@@ -203,21 +206,21 @@ impl Linker {
     /// Adds library members that define missing names until no member does.
     fn take_from_libraries(&self, state: &mut LinkerState) -> Result<()> {
         loop {
-            let missing = link::undefined(&state.inputs);
-            let defines =
-                |(_, input): &(Source, Input)| link::defined(&input.module).any(|name| missing.contains(name));
-            let found = state.libraries.iter().position(defines);
-            let ours = missing.iter().any(|name| name.starts_with("cudaCG"));
-            let taken = match found {
-                Some(at) => vec![state.libraries.swap_remove(at)],
-                None if ours && std::mem::take(&mut state.device_runtime) => {
-                    let image = Image::Text(RUNTIME.to_vec());
-                    let name = "libcudadevrt.a";
-                    jit::sources(name, &image, &self.options, self.device, &mut state.log)?
-                }
-                None => return Ok(()),
-            };
+            let members: Vec<&Module> = state.libraries.iter().map(|(_, input)| &*input.module).collect();
+            let needed = link::needed(&state.inputs, &members);
+            let ours = needed.missing.iter().any(|name| name.starts_with("cudaCG"));
+            let needed = needed.members;
+            let mut members: Vec<_> = std::mem::take(&mut state.libraries).into_iter().map(Some).collect();
+            let taken = needed.iter().filter_map(|member| members[*member].take()).collect();
+            state.libraries = members.into_iter().flatten().collect();
             Self::take(state, taken)?;
+            if !ours || !std::mem::take(&mut state.device_runtime) {
+                return Ok(());
+            }
+            let image = Image::Text(RUNTIME.to_vec());
+            let name = "libcudadevrt.a";
+            let runtime = jit::sources(name, &image, &self.options, self.device, &mut state.log)?;
+            Self::take(state, runtime)?;
         }
     }
 }
