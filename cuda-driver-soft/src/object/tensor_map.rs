@@ -13,7 +13,7 @@ const INTERLEAVE_32B: u8 = CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_32B.0
 /// Number of bits of a device address.
 const ADDRESS_BITS: u32 = 57;
 
-/// Logs an unmet condition of the manual and returns `CUDA_ERROR_INVALID_VALUE`.
+/// Returns `CUDA_ERROR_INVALID_VALUE` and logs the problem if a condition of the manual does not hold.
 fn require(holds: bool, problem: &str) -> Result<()> {
     if holds {
         return Ok(());
@@ -38,7 +38,8 @@ fn row_bytes(data_type: u8, elements: u64) -> u64 {
     }
 }
 
-/// Checks a map and encodes it.
+/// Encodes a map after checking it. Returns `CUDA_ERROR_NOT_SUPPORTED` below compute capability 9.0, and
+/// `CUDA_ERROR_INVALID_VALUE` if the map violates a condition of the manual.
 pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     let device = context::current()?.device;
     if device.profile.sm < 90 {
@@ -91,13 +92,14 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
         };
         require(
             i > 0 || dim.is_multiple_of(unit),
-            "dimension 0 of a packed type is not a multiple of its unit",
+            "dimension 0 of a packed type is not a multiple of 2 (16U4_ALIGN8B) or 128 (the other packed types)",
         )?;
     }
     for &stride in &map.strides[..rank - 1] {
         require(
             stride < 1 << 40 && stride.is_multiple_of(alignment(map)),
-            "a stride is not aligned, or not below 2^40",
+            "a stride is not below 2^40, or not a multiple of 16 bytes (32 bytes for 32-byte interleaving and the \
+             packed types with ALIGN16B)",
         )?;
     }
     // Driver 580 also checks the stride of dimension 0, which is used only with interleaving.
@@ -118,7 +120,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
         let bytes = rows * row_bytes(map.data_type, map.boxes[0].into());
         require(
             bytes <= u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)),
-            "the box exceeds shared memory",
+            "the box exceeds the shared memory of a multiprocessor",
         )?;
         map.boxes[0]
     } else {
@@ -154,11 +156,12 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
 fn check_address(map: &TensorMap, address: u64) -> Result<()> {
     require(
         address.is_multiple_of(alignment(map)) && address >> ADDRESS_BITS == 0,
-        "the address is not aligned, or is not a device address",
+        "the address is not below 2^57, or not a multiple of 16 bytes (32 bytes for 32-byte interleaving and the \
+         packed types with ALIGN16B)",
     )
 }
 
-/// Checks the pixel box of an im2col map.
+/// Checks the channels, the pixels and the pixel box of an im2col map.
 fn check_pixels(map: &TensorMap) -> Result<()> {
     require(
         (1..=256).contains(&map.channels),

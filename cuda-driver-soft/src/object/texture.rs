@@ -108,7 +108,8 @@ fn texels(format: u32, channels: u32) -> Result<(Channel, u32)> {
     }
 }
 
-/// Returns the maximum number of texels of a texture of linear memory: 2^30, and at most 4 GiB.
+/// Returns the maximum number of texels of a texture of linear memory: 2^30, or the number that fills 4 GiB if that is
+/// less.
 pub(crate) fn most_linear(format: u32, channels: u32) -> Result<u64> {
     let (channel, channels) = texels(format, channels)?;
     Ok((1 << 30).min((1 << 32) / u64::from(channel.bytes() * channels)))
@@ -226,8 +227,8 @@ pub(crate) fn sampler(image: &Image, settings: &TextureSettings) -> Sampler {
     }
 }
 
-/// Returns the channel format and number of channels of a `CUresourceViewFormat`. Each channel format has three: of
-/// one, two and four channels.
+/// Returns the channel format and number of channels of a `CUresourceViewFormat`. Each channel format has three
+/// consecutive values there: for one, two and four channels.
 fn view_format(format: u32) -> Option<(Channel, u32)> {
     const KINDS: [Channel; 8] = [
         Channel::U8,
@@ -294,9 +295,10 @@ fn view_as_blocks(image: &mut Image, block: Block) {
     }
 }
 
-/// Applies a view to the image of an array of this size. Driver 580 requires a format and the array's own size, with 0
-/// for a dimension that the array does not have; the size of a view as compressed blocks is in texels. Driver 580 also
-/// accepts levels and layers that the array does not have; here, its last level or layer is used for them.
+/// Applies a view to the image of an array that was created with this size. Driver 580 requires a format and the
+/// array's own size, with 0 for a dimension that the array does not have; the size of a view as compressed blocks is in
+/// texels. Driver 580 also accepts levels and layers that the array does not have; here, its last level or layer is used
+/// for them.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);
@@ -412,7 +414,7 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
     Ok(handle)
 }
 
-/// Returns true if a texture or surface object is not destroyed. Objects end with their context.
+/// Returns true if a texture or surface object is live. The destruction of its context destroys it, too.
 fn exists(handle: u64) -> bool {
     objects().contains_key(&handle)
 }

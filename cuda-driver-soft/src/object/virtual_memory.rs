@@ -18,18 +18,18 @@ pub(crate) const GRANULE: u64 = 2 << 20;
 
 static TABLE: Table<GenericAllocation> = Table::new(HandleKind::GenericAllocation);
 
-/// Memory that was created by `cuMemCreate` or imported from another process.
+/// Memory that `cuMemCreate` created or `cuMemImportFromShareableHandle` imported.
 #[derive(Debug)]
 pub(crate) struct GenericAllocation {
     handle: usize,
     pub(crate) location: Location,
     /// True if the memory can be exported to another process.
     pub(crate) is_shareable: bool,
-    /// True if the memory is for tiles of arrays only.
+    /// True if the memory can be mapped only to tiles of arrays.
     is_tile_pool: bool,
     memory: Arc<Physical>,
     uses: Mutex<UseCounts>,
-    /// The mapping for tiles of arrays.
+    /// The mapping for tiles of arrays; it lives as long as an array uses it.
     tiles: Mutex<Weak<TilePool>>,
 }
 
@@ -42,7 +42,7 @@ struct UseCounts {
 }
 
 impl GenericAllocation {
-    /// Returns the device that the memory belongs to. Memory on the host belongs to the first one.
+    /// Returns the device that the memory belongs to. Memory on the host belongs to the first device.
     fn device(&self) -> Result<&'static Device> {
         match self.location {
             Location::Device(ordinal) => device::get(ordinal),
@@ -140,7 +140,9 @@ fn is_granular(number: u64) -> bool {
 /// `cuMemAddressReserve`
 pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
     if bytes == 0 || !is_granular(bytes) || !is_granular(wish) {
-        return refuse("size and requested address of a reservation must be multiples of 2 MiB");
+        return refuse(
+            "size and requested address of a reservation must be multiples of 2 MiB, and the size must not be 0",
+        );
     }
     if align != 0 && !align.is_power_of_two() {
         return refuse("the alignment of a reservation must be a power of two");
@@ -176,7 +178,7 @@ pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
 /// mapped to tiles of arrays only.
 pub(crate) fn create(location: Location, bytes: u64, shareable: bool, is_tile_pool: bool) -> Result<usize> {
     if bytes == 0 || !is_granular(bytes) {
-        return refuse("the size of memory must be a multiple of 2 MiB");
+        return refuse("the size of memory must be a multiple of 2 MiB and not 0");
     }
     let memory = match location {
         Location::Device(ordinal) => create_on_device(ordinal, bytes, shareable)?,
@@ -218,7 +220,8 @@ fn label_of(location: Location) -> u32 {
     }
 }
 
-/// Returns the location of imported memory. The exporting process may see more devices than this one.
+/// Returns the location of imported memory. Memory of a device that only the exporting process has belongs to the first
+/// device here.
 fn location_of(label: u32) -> Location {
     match label {
         ON_HOST => Location::Host,
@@ -292,11 +295,15 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     }
     let mut map = map();
     if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
-        return refuse("address, size and offset of a mapping must be multiples of 2 MiB");
+        return refuse("address, size and offset of a mapping must be multiples of 2 MiB, and the size must not be 0");
     }
     // Driver 580 maps only whole allocations.
     if offset != 0 || bytes != memory.memory.bytes() {
-        host::log!("virtual memory: cannot map part of an allocation");
+        host::log!(
+            "virtual memory: cannot map {bytes} bytes at offset {offset}: a mapping must have the whole allocation of \
+             {} bytes",
+            memory.memory.bytes()
+        );
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     if !map.is_reserved(base, bytes) {
@@ -323,7 +330,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
 pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
-        return refuse("cannot unmap part of a mapping");
+        return refuse("cannot unmap part of a mapping, or addresses without a mapping");
     };
     for base in bases {
         let Some(gone) = map.mappings.remove(&base) else {
@@ -355,7 +362,7 @@ fn permitted(flags: u32) -> Access {
 pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
-        return refuse("cannot set access for part of a mapping");
+        return refuse("cannot set access for part of a mapping, or for addresses without a mapping");
     };
     let of_host = wishes
         .iter()
@@ -405,8 +412,8 @@ fn show_to_host(map: &AddressMap, bases: &[u64], flags: u32) -> Result<()> {
     Err(Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
 
-/// Changes all items, or none: if a change fails, the changes before it are undone. Returns the number of the item that
-/// failed.
+/// Changes all items, or none: if a change fails, the changes before it are undone. Returns the index of the item whose
+/// change failed.
 fn all_or_none<T>(
     items: &[T],
     change: impl Fn(&T) -> bool,
@@ -520,7 +527,7 @@ impl Drop for TilePool {
 pub(crate) fn show_tiles(handle: usize) -> Result<Arc<TilePool>> {
     let memory = unreleased(handle)?;
     if !memory.is_tile_pool {
-        return refuse("memory of arrays needs CU_MEM_CREATE_USAGE_TILE_POOL");
+        return refuse("memory for tiles of arrays must be created with CU_MEM_CREATE_USAGE_TILE_POOL");
     }
     let mut known = memory.tiles.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pool) = known.upgrade() {

@@ -11,7 +11,7 @@ use engine::conditional::ConditionalValue;
 /// A conditional handle: its value, and the value that launches set.
 pub(crate) struct ConditionalHandle {
     pub(crate) value: Arc<ConditionalValue>,
-    /// The value at the start of each launch; `None` if launches do not set the value.
+    /// The value that each launch sets at its start; `None` if launches do not set the value.
     pub(crate) launch_value: Option<u32>,
     /// The context that the handle was created for; its conditional node must have the same one.
     pub(crate) context: usize,
@@ -55,7 +55,7 @@ pub(crate) struct ConditionalNode {
 }
 
 impl ConditionalNode {
-    /// Returns the index of the body that runs next, or `None` if none does. For a `while` node, this is called again
+    /// Returns the index of the body that runs next, or `None` if none runs. For a `while` node, this is called again
     /// after each run of the body.
     pub(crate) fn chosen(&self) -> Option<usize> {
         let value = self.handle.value.get() as usize;
@@ -67,7 +67,7 @@ impl ConditionalNode {
     }
 }
 
-/// Limit on the bodies of a node, because each is a graph.
+/// The maximum number of bodies of a node, so that a wrong number does not create billions of graphs.
 const MOST_BODIES: u32 = 1 << 16;
 
 /// Checks the number of bodies of a node.

@@ -2,6 +2,8 @@
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
 //! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory.
+//! It does not wait for a small contiguous asynchronous copy from pageable memory: the call reads the bytes at once, and
+//! a task writes them.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
@@ -21,13 +23,14 @@ pub(crate) enum Waits {
     Asynchronous,
 }
 
-/// Returns true if the host waits for a copy: if one side is pageable memory, or if the call is synchronous and one
-/// side is page-locked or managed memory.
+/// Returns true if the host waits for a copy that is not staged: if one side is pageable memory, or if the call is
+/// synchronous and one side is page-locked or managed memory.
 pub(crate) fn host_waits(to: &MemoryPlace, from: &MemoryPlace, waits: Waits) -> bool {
     let pageable = to.is_pageable() || from.is_pageable();
     pageable || (waits == Waits::Synchronous && (is_host(to) || is_host(from)))
 }
 
+/// Returns true for pageable, page-locked, registered and managed memory.
 pub(crate) fn is_host(place: &MemoryPlace) -> bool {
     match place {
         MemoryPlace::Device(allocation, _) => allocation.kind.is_host_accessible(),
@@ -48,12 +51,12 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Rang
             to.copy_from(from);
             Ok(())
         }
-        // Copies of arrays are boxes.
+        // Copies of arrays are boxes, which `copy_rows` copies.
         (MemoryPlace::Tiles(_), _) | (_, MemoryPlace::Tiles(_)) => Err(missing(0, bytes)),
     }
 }
 
-/// Writes bytes that [`stage`] has read.
+/// Writes bytes that were read when the copy was requested.
 pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
     to.check_still_there()?;
     match to {
@@ -66,7 +69,7 @@ pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
     }
 }
 
-/// Reads bytes that [`write_staged`] writes later.
+/// Reads the source of a copy, whose bytes [`write_staged`] writes later.
 pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
     match from {
         MemoryPlace::Host(host) => host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY),
@@ -117,7 +120,7 @@ impl CopyOperation {
         from.map(drop)
     }
 
-    /// Returns, for each side, true if the memory is pageable.
+    /// Returns true for each side (target, source) whose memory is pageable.
     pub(crate) fn on_host(&self) -> Result<[bool; 2]> {
         let [to, from] = self.reach.each_ref().map(find);
         Ok([to?, from?].map(|place| place.is_some_and(|p| p.is_pageable())))

@@ -37,7 +37,9 @@ pub(crate) struct Fill {
 }
 
 impl Fill {
-    /// Returns the number of bytes from the first byte that is set to the last one.
+    /// Returns the number of bytes from the first byte that is set through the last one. The height must not be 0.
+    /// Returns an error if the address or the pitch is not a multiple of the size of the value, or if the pitch is
+    /// less than a row; a single row has no pitch.
     pub(crate) fn reach(&self) -> Result<u64> {
         let size = self.value.bytes();
         let row = self.width.checked_mul(size).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -73,7 +75,7 @@ impl Fill {
         spans.collect()
     }
 
-    /// Returns the memory, which may be page-locked host memory.
+    /// Returns the memory, which may be page-locked host memory; an error if it does not exist or is read-only.
     pub(crate) fn place(&self) -> Result<MemoryPlace> {
         let place = MemoryPlace::device(self.address, self.reach()?)?;
         place.check_writable()?;
@@ -102,7 +104,8 @@ impl Fill {
     }
 }
 
-/// Returns an error if a fill is empty, or if its memory is read-only or does not exist and no graph node allocates it.
+/// Returns an error if a fill is empty, if [`Fill::reach`] refuses its address or pitch, or if no graph node allocates
+/// its memory and the memory is read-only or does not exist.
 pub(crate) fn check(fill: &Fill) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -7,7 +7,8 @@ use engine::check::Span;
 use engine::memory::address_space;
 use std::marker::PhantomData;
 
-/// Records accesses that the program's own code makes to managed, page-locked and registered memory.
+/// Records accesses that the program's own code makes to managed, page-locked and registered memory. Ignores other
+/// memory.
 ///
 /// See [`Checking::host_accesses`].
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Kernel launches in graph nodes: with their attributes, and with arguments that the program can read.
+//! Kernel launches in graph nodes, with their attributes and with arguments that the program can read through pointers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(crate) struct KernelLaunch {
     arguments: Arc<KernelArguments>,
 }
 
-/// The arguments in memory that the program can read through pointers. They keep their addresses when the node's
-/// arguments change, because the program may still have the pointers.
+/// The arguments in memory that the program can read through pointers. They keep their addresses when the node gets
+/// other arguments of the same layout, because the program may still have the pointers.
 struct KernelArguments {
     values: Box<[ArgumentBlock]>,
     addresses: Box<[usize]>,
@@ -118,7 +118,8 @@ impl KernelLaunch {
         }
     }
 
-    /// Replaces another launch. Keeps the addresses of the other launch's arguments if both have the same layout.
+    /// Returns this launch as the replacement of `old`: if both have arguments of the same layout, it takes over the
+    /// addresses of the old arguments.
     pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
         if self.arguments.has_same_layout(&old.arguments) {
             old.arguments.write(&self.ready.params);

@@ -18,7 +18,7 @@ use crate::state::error::{Error, Result};
 use engine::check::Checker;
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
 
-/// Warp instructions that a thread runs before it looks for other work.
+/// The approximate number of warp instructions that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;
 
 /// The configuration of a launch without its arguments.
@@ -51,7 +51,7 @@ pub(crate) struct ReadyLaunch {
     pub(crate) function: Arc<Function>,
     pub(crate) context: Arc<Context>,
     pub(crate) shape: LaunchShape,
-    /// The multiprocessors of a green context.
+    /// The multiprocessors of a green context; `None` for all multiprocessors of the device.
     multiprocessors: Option<Arc<[u32]>>,
     /// The parameters in the kernel's layout.
     pub(crate) params: Box<[u8]>,
@@ -67,7 +67,7 @@ impl ReadyLaunch {
             return Ok(());
         }
         host::log!(
-            "launch of `{}` with {threads} threads a block: with {} registers a thread, blocks have at most \
+            "launch of `{}` with {threads} threads per block: with {} registers per thread, blocks have at most \
              CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK threads; use fewer threads, or limit the registers by .maxntid",
             kernel.name(),
             kernel.num_regs()
@@ -106,7 +106,7 @@ impl Divisible for Execution {
     }
 }
 
-/// A kernel whose faults are findings of checkers.
+/// A kernel whose faults are also findings of checkers.
 struct CheckedKernel {
     execution: Arc<Execution>,
     checkers: Vec<Checker>,
@@ -166,7 +166,8 @@ pub(crate) fn check_on(function: usize, shape: LaunchShape, stream: &StreamRef) 
     check(function, shape, &stream.context, multiprocessors)
 }
 
-/// Checks a launch in a context, or on some multiprocessors, against the function and the device.
+/// Checks a launch in a context against the function and the device. `multiprocessors` are those of a green context;
+/// `None` stands for all.
 pub(crate) fn check(
     function: usize,
     shape: LaunchShape,
@@ -258,12 +259,13 @@ impl CheckedLaunch {
         self.function.kernel.param_bytes() as usize
     }
 
-    /// Adds the arguments. Missing bytes at the end are 0; excess bytes are an error.
+    /// Adds the arguments. Missing bytes at the end are 0; for excess bytes, returns
+    /// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
     pub(crate) fn with(self, mut params: Vec<u8>) -> Result<ReadyLaunch> {
         let bytes = self.param_bytes();
         if params.len() > bytes {
             host::log!(
-                "launch of `{}` with {} bytes of arguments: it takes {bytes} bytes",
+                "launch of `{}` with {} bytes of arguments: the kernel takes {bytes} bytes",
                 self.function.kernel.name(),
                 params.len()
             );
@@ -313,7 +315,8 @@ impl ReadyLaunch {
         };
         let observers = observation::observers(&checkers);
         let options = Options {
-            // Registers do not limit this number, because their count is an estimate: it is never below a GPU's value.
+            // The count of registers is an estimate, so it does not limit the number of resident blocks, which is
+            // therefore never below a GPU's.
             resident: per_multiprocessor.max(1) * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
             cluster: self.shape.cluster,

@@ -1,6 +1,7 @@
-//! Stream memory operations: write a value, or wait for one in memory.
+//! Stream memory operations: write a value, wait for a value in memory, or order accesses by a barrier.
 //!
-//! The host, kernels, copies and other streams write memory without notifying waits, so a wait is a task that polls.
+//! The host, kernels, copies and other streams write memory without notifying waits, so the scheduler polls the
+//! condition of a wait.
 
 use std::sync::Arc;
 

@@ -42,7 +42,7 @@ pub(crate) enum Operation {
     Host(HostFunction),
     /// A child graph, by handle; the node owns it.
     Child(usize),
-    /// Runs one of its graphs or none, depending on a value. The node owns the graphs.
+    /// Runs one of its graphs once or repeatedly, or none, depending on a value. The node owns the graphs.
     Conditional(Arc<ConditionalNode>),
     Empty,
     Record(EventUse),
@@ -52,7 +52,7 @@ pub(crate) enum Operation {
     Free(Arc<GraphMemory>),
     /// A batch of memory operations, which run in order.
     Operations(Arc<Batch>),
-    /// Signals external semaphores or waits for them; there are none in this driver.
+    /// Signals external semaphores or waits for them. This driver has none, so a node's list is empty.
     Semaphores(SemaphoreUse),
 }
 
@@ -96,6 +96,7 @@ pub(crate) struct HostFunction {
     /// Addresses of the function and its data.
     pub(crate) function: usize,
     pub(crate) data: usize,
+    /// `CUhostTaskSyncMode`, which has no effect here.
     pub(crate) sync_mode: u32,
 }
 
@@ -125,7 +126,7 @@ pub(crate) struct EventUse {
     pub(crate) event: Arc<Event>,
 }
 
-/// Graph memory that the node allocates.
+/// Graph memory that the node allocates, and the number of its device.
 #[derive(Clone)]
 pub(crate) struct GraphAllocation {
     pub(crate) memory: Arc<GraphMemory>,
@@ -172,8 +173,8 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // The launch of a graph submits the operations of a batch, and the nodes of child graphs and bodies, one by
-        // one.
+        // The launch of a graph submits the operations of a batch and the nodes of child graphs and bodies one by one,
+        // and treats events itself.
         Operation::Operations(_)
         | Operation::Child(_)
         | Operation::Conditional(_)

@@ -42,7 +42,7 @@ impl Ordered {
         Self::new("", || format!("a fill of {bytes} bytes"))
     }
 
-    /// Accesses of the program's own code.
+    /// Returns accesses of the program's own code, as [`new`](Self::new) does.
     pub(super) fn host() -> Option<Self> {
         Self::new("", || "the program's own code".to_owned())
     }
@@ -74,7 +74,7 @@ impl Ordered {
     }
 }
 
-/// Starts a launch as the running task.
+/// Starts a launch as part of the task that the calling thread runs. Its accesses are recorded if `ordered` is given.
 pub(super) fn start(mut launch: Launch, ordered: Option<Ordered>) -> Arc<Execution> {
     if let Some(ordered) = ordered
         && let Some(place) = order::current()
@@ -101,7 +101,8 @@ pub(super) fn start(mut launch: Launch, ordered: Option<Ordered>) -> Arc<Executi
     launch.start()
 }
 
-/// Returns the span of bytes at the start of a place; none for memory that the driver does not manage.
+/// Returns the span of the first bytes of a place; none for memory that the driver does not manage, and for tiles of
+/// arrays.
 pub(crate) fn span(place: &MemoryPlace, bytes: u64, writes: bool) -> Vec<Span> {
     match place {
         MemoryPlace::Device(allocation, address) => vec![Span {

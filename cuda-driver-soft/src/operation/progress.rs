@@ -1,4 +1,4 @@
-//! The progress of long kernels, on a terminal.
+//! Shows the progress of long kernels on a terminal.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -14,11 +14,11 @@ const LONG: Duration = Duration::from_secs(2);
 /// The time between two changes of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Moves to the start of the line and erases it.
+/// Moves the terminal's cursor to the start of the line and erases the line.
 const ERASE: &str = "\r\x1b[K";
 
-/// Returns the kernel of an execution. It shows its progress if standard error is a terminal, unless
-/// `CUDA_SOFT_PROGRESS` is `0`.
+/// Returns the kernel of an execution, wrapped so that it shows its progress if standard error is a terminal and
+/// `CUDA_SOFT_PROGRESS` is not `0`.
 pub(super) fn shown(kernel: Arc<dyn Divisible>, execution: &Arc<Execution>) -> Arc<dyn Divisible> {
     static SHOWN: OnceLock<bool> = OnceLock::new();
     if !*SHOWN.get_or_init(|| host::environment::progress() && console::is_terminal(console::Stream::Error)) {
@@ -121,7 +121,7 @@ mod tests {
     /// Text that a test's kernel wrote.
     static WRITTEN: Mutex<String> = Mutex::new(String::new());
 
-    /// A kernel of several pieces that fails. Like a kernel with checkers, it is not itself an [`Execution`].
+    /// A kernel of several pieces that fails. [`Shown`] wraps any kernel, so this is not an [`Execution`].
     struct Failing(AtomicU64);
 
     impl Divisible for Failing {

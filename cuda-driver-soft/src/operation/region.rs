@@ -25,9 +25,9 @@ pub(crate) struct Side {
     pub(crate) base: Base,
     /// Start of the copy: bytes into a row, rows, slices.
     pub(crate) offset: [u64; 3],
-    /// Bytes from one row to the next.
+    /// Bytes from one row to the next; 0 for contiguous rows. Not used for an array.
     pub(crate) pitch: u64,
-    /// Rows from one slice to the next.
+    /// Rows from one slice to the next; 0 for contiguous slices. Not used for an array.
     pub(crate) rows: u64,
 }
 
@@ -44,27 +44,27 @@ pub(crate) enum Base {
     Nothing,
 }
 
-/// The memory range of a side. The memory may not exist until [`Region::locate`] finds it.
+/// The memory range of a side. [`Region::locate`] checks that the memory exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// First address, with the kind of memory of the side.
+    /// First address, with the kind of memory of the side; the first offset if there are `tiles`.
     base: Base,
     bytes: u64,
     /// Memory of the program, which the caller keeps valid.
     host: Option<HostRange>,
-    /// Memory of an array.
+    /// Memory of an array that was created with memory.
     texels: Option<Allocation>,
-    /// Tiles of an array, whose addresses are offsets.
+    /// Tiles of an array that was created without memory.
     tiles: Option<Arc<Tiles>>,
     pitch: u64,
     slice: u64,
 }
 
-/// A side whose memory is known to contain the whole copy.
+/// A side whose memory contains the whole copy, or whose tiles may have memory.
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) place: MemoryPlace,
-    /// The tiles of a place that has them.
+    /// The tiles of a [`MemoryPlace::Tiles`].
     tiles: Option<Arc<Tiles>>,
     pitch: u64,
     slice: u64,
@@ -173,7 +173,7 @@ impl Region {
         }
     }
 
-    /// Finds the memory.
+    /// Finds the memory; returns an error if it does not exist.
     pub(crate) fn locate(&self) -> Result<Located> {
         let place = match (self.base, self.host) {
             (Base::Device(address), _) => match self.texels {
@@ -254,8 +254,8 @@ impl Located {
         self.tiles.as_ref().is_some_and(|tiles| tiles.faults())
     }
 
-    /// Returns the memory at an offset from the start of this side, and how many of `width` bytes are there in one
-    /// piece.
+    /// Returns the memory at an offset from the start of this side, and the number of bytes there in one piece, at most
+    /// `width`.
     fn bytes(&self, offset: u64, width: u64) -> std::result::Result<(Bytes, u64), BadRange> {
         match (&self.place, &self.tiles) {
             (MemoryPlace::Device(_, base), _) => Ok((Bytes::Device(base + offset), width)),

@@ -1,4 +1,4 @@
-//! Descriptions of operations for a trace.
+//! Records operations in a trace: their submission, and the start and the end of their work.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,8 @@ use crate::queue::streams::QueueId;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::trace::{self, Job, JobKind, Span, StreamTrack};
 
-/// Returns work that records its own start and end if a trace is being recorded. Only then is `job` called.
+/// Returns work that records its own start and end if a trace is being recorded. Only then is `job` called, which
+/// records the submission.
 pub(crate) fn recorded(work: Work, job: impl FnOnce() -> Option<Job>) -> Work {
     if !trace::on() {
         return work;
@@ -82,7 +83,7 @@ fn track(stream: &StreamRef) -> StreamTrack {
     }
 }
 
-/// Describes a launch of a kernel.
+/// Records the submission of a kernel launch.
 pub(crate) fn kernel(ready: &ReadyLaunch, stream: &StreamRef) -> Job {
     let kernel = &ready.function.kernel;
     let shape = &ready.shape;
@@ -109,14 +110,14 @@ pub(crate) fn kernel(ready: &ReadyLaunch, stream: &StreamRef) -> Job {
     Job::submit(JobKind::Kernel, kernel.name().into(), track(stream), fields, blocks)
 }
 
-/// Describes a copy between these places.
+/// Records the submission of a copy between these places.
 pub(crate) fn copy(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef) -> Job {
     let letter = |place: &MemoryPlace| if is_host(place) { 'H' } else { 'D' };
     let name = format!("copy {}to{}", letter(from), letter(to));
     of_bytes(name, bytes, stream)
 }
 
-/// Describes a fill.
+/// Records the submission of a fill.
 pub(crate) fn fill(bytes: u64, stream: &StreamRef) -> Job {
     of_bytes("fill".into(), bytes, stream)
 }
@@ -126,13 +127,13 @@ fn of_bytes(name: String, bytes: u64, stream: &StreamRef) -> Job {
     Job::submit(JobKind::Copy, name, track(stream), fields, bytes)
 }
 
-/// Describes a host function by its address.
+/// Records the submission of a host function, which the trace shows by its address.
 pub(crate) fn host_function(address: usize, stream: &StreamRef) -> Job {
     let fields = Object::new().text("function", &format!("{address:#x}"));
     Job::submit(JobKind::HostFunction, "host function".into(), track(stream), fields, 0)
 }
 
-/// Describes the operation of a graph node; `None` for an operation that a trace does not show.
+/// Records the submission of the operation of a graph node; `None` for an operation that a trace does not show.
 pub(crate) fn node(operation: &Operation, stream: &StreamRef) -> Option<Job> {
     match operation {
         Operation::Kernel(launch) => Some(kernel(&launch.ready, stream)),
