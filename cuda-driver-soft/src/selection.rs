@@ -23,7 +23,7 @@ pub enum Prefer {
     System,
 }
 
-/// A driver and the reason for choosing it. `Display` prints both on one line.
+/// A driver and the reason for choosing it. `Display` prints [`reason`](Self::reason).
 #[derive(Clone, Debug)]
 pub struct Selection {
     library: &'static Library,
@@ -31,7 +31,7 @@ pub struct Selection {
     reason: String,
 }
 
-/// The error for a driver that `CUDA_DRIVER` selects and that cannot be used. `Display` is one line that names the
+/// The error for a driver that `CUDA_DRIVER` selects and that cannot be loaded. `Display` is one line that names the
 /// driver.
 pub struct SelectionError {
     asked: String,
@@ -58,7 +58,7 @@ impl fmt::Display for SelectionError {
 }
 
 impl fmt::Debug for SelectionError {
-    /// Same as [`Display`](fmt::Display), because `main` prints a returned error with `Debug`.
+    /// Prints the same as [`Display`](fmt::Display), because an error that `main` returns is printed with `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -99,11 +99,11 @@ fn software_source() -> Source {
 }
 
 /// Chooses a driver by the environment variable `CUDA_DRIVER`: `software`, `system`, or the path of a library. If the
-/// variable is unset or empty, `default` decides. A path is ignored if the process is privileged (set-user-ID, for
-/// example).
+/// variable is unset or empty, `default` decides. `default` also decides instead of a path if the process is privileged
+/// (set-user-ID, for example).
 ///
 /// # Errors
-/// Returns an error that names the driver if `CUDA_DRIVER` selects the system's driver or a file, and that cannot be
+/// Returns an error that names the driver if `CUDA_DRIVER` selects the system's driver or a library that cannot be
 /// loaded.
 pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
     let asked = host::environment::driver();
@@ -197,8 +197,8 @@ impl Selection {
         &self.source
     }
 
-    /// Returns the driver and the reason for choosing it, in one line: its path and version, or `software` and a
-    /// reason.
+    /// Returns the driver in one line: the path and version of a library, or `software`, with the reason unless
+    /// [`Prefer::Software`] chose it.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

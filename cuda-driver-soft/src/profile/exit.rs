@@ -12,7 +12,7 @@ use super::whole;
 /// True in a forked child, which does not write the profile of its parent.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Makes a forked child write nothing. Only stores to an atomic.
+/// Makes a forked child write nothing. Only stores to an atomic, because a handler of `fork` must not take locks.
 pub(crate) fn mark_forked() {
     FORKED.store(true, Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The formats of a profile, and files of them.
+//! Writes a profile as JSON, as an HTML page or as a table.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,8 @@ impl Report {
         json::text(self)
     }
 
-    /// Returns the profile as one HTML page that needs no other files. It shows the CUDA source if the files exist.
+    /// Returns the profile as one HTML page that needs no other files. It contains the CUDA source lines if their files
+    /// can be read now.
     pub fn to_html(&self) -> String {
         html::text(self)
     }

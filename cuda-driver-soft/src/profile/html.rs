@@ -8,9 +8,9 @@ use engine::count::{Counters, LaunchProfile};
 use super::report::{KernelReport, LineReport, Report};
 use super::table::{configuration, file_name, grouped, size};
 
-/// Launches of a kernel that the page lists one by one.
+/// Maximum number of launches of a kernel that the page lists one by one.
 const MOST_LAUNCHES: usize = 50;
-/// Lines of source shown around those with code.
+/// Number of source lines shown before and after each line with instructions.
 const CONTEXT: u32 = 3;
 
 /// Returns a text with the characters that HTML reserves replaced.
@@ -205,7 +205,7 @@ fn traffic(page: &mut String, c: &Counters) {
         requests: u64,
         units: u64,
         unit: &'static str,
-        /// Units that the bytes fill, if they are known.
+        /// The fewest units that can hold the accessed bytes, if that number is known.
         ideal: Option<u64>,
         conflicts: Option<u64>,
     }
@@ -306,7 +306,7 @@ fn traffic(page: &mut String, c: &Counters) {
         } else {
             format!("{per:.2}")
         };
-        // Bytes are counted once per request, so this is at most the units that were moved.
+        // A request counts each byte once, so its bytes need no more units than it accesses.
         let needed = row.ideal.map_or(String::new(), |ideal| grouped(ideal.min(row.units)));
         let wasteful = row.ideal.is_some_and(|ideal| row.units > 2 * ideal);
         let class = if wasteful { " class=\"hot\"" } else { "" };
@@ -329,7 +329,7 @@ fn traffic(page: &mut String, c: &Counters) {
 /// A column of the tables of lines.
 struct Column {
     title: &'static str,
-    /// The text of a cell; empty for nothing to show.
+    /// Returns the text of a cell, empty if there is nothing to show.
     cell: fn(&Counters) -> String,
     /// Returns true for a cell that may need attention.
     hot: fn(&Counters) -> bool,
@@ -340,12 +340,12 @@ fn some(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
 }
 
-/// Returns the requests to global memory.
+/// Returns the number of requests to global memory.
 fn requests(c: &Counters) -> u64 {
     c.global_load_requests + c.global_store_requests + c.global_atomic_requests
 }
 
-/// Returns the conflicts of all kinds.
+/// Returns the number of conflicts of all kinds.
 fn conflicts(c: &Counters) -> u64 {
     c.bank_conflicts() + c.global_atomic_conflicts + c.shared_atomic_conflicts
 }
@@ -388,7 +388,7 @@ const COLUMNS: [Column; 6] = [
 
 /// A table of lines.
 struct Lines {
-    /// The columns in which a line has something to show.
+    /// The columns in which at least one line has something to show.
     columns: Vec<&'static Column>,
     /// The number of instructions of the longest bar.
     most: u64,
@@ -451,7 +451,7 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
             for found in lines {
                 table.line(page, found.line, Some(&found.counters), &found.opcodes.join(", "));
             }
-            page.push_str("</table></div>\n<p>The source file was not found. Instructions are shown instead.</p>\n");
+            page.push_str("</table></div>\n<p>The source file cannot be read. Instructions are shown instead.</p>\n");
             continue;
         };
         let mut last = 0;
@@ -471,7 +471,7 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
     }
 }
 
-/// Writes all instructions of the kernel with their counters.
+/// Writes all instructions of the first launch with their counters, summed over all launches.
 fn instructions(page: &mut String, kernel: &KernelReport<'_>) {
     let Some(first) = kernel.launches.first() else {
         return;

@@ -1,7 +1,7 @@
 //! A profile as JSON.
 //!
-//! An object with `version` (1) and `launches`. A launch has its configuration, `total` and `instructions`. Counters of
-//! instructions that are 0 are left out.
+//! An object with `version` (1) and `launches`. A launch has the kernel's name, its configuration, `fault` if it has
+//! failed, `total` and `instructions`. `total` has all counters; `counters` of an instruction has those that are not 0.
 
 use engine::count::{Counters, InstructionProfile, LaunchProfile};
 

@@ -1,4 +1,4 @@
-//! Profiles: the counters of launches, by source line, as a table, JSON or an HTML page.
+//! Profiles: counters of launches by source line, written as a table, JSON or an HTML page.
 //!
 //! | file | |
 //! | --- | --- |
@@ -111,7 +111,8 @@ pub fn profile() -> Profile {
 }
 
 impl Profile {
-    /// Ends the profile and returns the launches that have ended. Synchronise first.
+    /// Ends the profile and returns the launches that have ended. Synchronise first: a launch that still runs is
+    /// missing.
     #[must_use]
     pub fn finish(self) -> Report {
         Report {

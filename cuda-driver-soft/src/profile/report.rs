@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use engine::count::{Counters, LaunchProfile};
 
-/// The launches of a profile, in the order of their start. It prints as a table.
+/// The launches of a profile. `Display` prints them as a table.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// The launches.
+    /// The launches, in the order of their start.
     pub launches: Vec<LaunchProfile>,
 }
 
@@ -30,9 +30,9 @@ pub struct KernelReport<'r> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LineReport<'r> {
-    /// Name of the CUDA source file; `None` if the instructions have no `.loc`: the line is one of the PTX text.
+    /// Name of the CUDA source file; `None` if the instructions have no `.loc`.
     pub file: Option<&'r str>,
-    /// Line in the CUDA source, or else in the PTX text.
+    /// Line in the CUDA source, or in the PTX text if `file` is `None`.
     pub line: u32,
     /// The opcodes of this line's instructions in the first launch, in the order of the PTX text.
     pub opcodes: Vec<&'r str>,

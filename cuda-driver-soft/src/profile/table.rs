@@ -9,7 +9,7 @@ use super::report::{KernelReport, LineReport, Report};
 /// Number of source lines that the table shows for each kernel: those with the most instructions.
 const MOST_LINES: usize = 12;
 
-/// Returns a number with a comma after each three digits.
+/// Returns a number with commas between groups of three digits, such as `12,345`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -193,7 +193,7 @@ fn write_lines(kernel: &KernelReport<'_>, f: &mut Formatter<'_>) -> Result {
         writeln!(f, "{}", row.trim_end())?;
     }
     if left > 0 {
-        writeln!(f, "  and {left} more lines")?;
+        writeln!(f, "  and {left} more")?;
     }
     Ok(())
 }

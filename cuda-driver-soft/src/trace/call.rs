@@ -11,7 +11,7 @@ use crate::trace::generated::SHOWN;
 use crate::trace::recorder::{event, now};
 use crate::trace::{take_last_line, with};
 
-/// The maximum number of bytes of a string that are shown.
+/// The maximum number of bytes of a string that a trace shows.
 const MOST_TEXT: usize = 200;
 
 /// A call that has begun.
@@ -19,12 +19,13 @@ pub(crate) struct Call {
     name: &'static str,
     function: Option<Function>,
     begin: u64,
-    /// The values of the pointer parameters that are read when the call has succeeded.
+    /// The pointer arguments whose targets are read if the call succeeds.
     pointers: Vec<Pointer>,
 }
 
 /// A pointer argument.
 struct Pointer {
+    /// Index of the parameter.
     parameter: usize,
     /// True for a C string, false for one returned value.
     is_text: bool,

@@ -22,7 +22,7 @@ pub(crate) struct Job {
     name: String,
     stream: StreamTrack,
     fields: Object,
-    /// Number of blocks of a kernel, or of bytes of a copy.
+    /// Number of blocks of a kernel, or number of bytes of a copy or fill; 0 for a host function.
     size: u64,
     /// Identifies the arrow from the call to the work.
     arrow: u64,
@@ -88,7 +88,8 @@ pub(crate) struct Span {
     category: &'static str,
     stream: StreamTrack,
     size: u64,
-    /// The track, its lane, and the time of the start. `None` after the end.
+    /// The track, its lane, and the time of the start. `None` after the end, and if no trace was being recorded at the
+    /// start.
     place: Option<(Track, usize, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Traces: calls, kernels, copies and host functions in the Trace Event Format, which <https://ui.perfetto.dev> and
-//! `chrome://tracing` open, and summaries of them.
+//! Traces: events of calls, kernels, copies, fills, host functions and log lines in the Trace Event Format, which
+//! <https://ui.perfetto.dev> and `chrome://tracing` open; and totals of calls, kernels, copies and fills.
 //!
 //! Each event is written when it happens, so the file of a program that was killed is complete up to that point. It
 //! then lacks the `]` at its end, which the format allows. A process that exits regularly writes the `]`. Events of
@@ -146,8 +146,8 @@ pub struct Trace(());
 /// ```
 ///
 /// # Errors
-/// Returns an error that names the file if it cannot be written, and an error if a trace is being recorded already:
-/// there is one for the whole process, which includes calls of all threads.
+/// Returns an error that names the file if it cannot be written, and [`io::ErrorKind::ResourceBusy`] if a trace or a
+/// summary is being recorded already: there is one for the whole process, which includes calls of all threads.
 pub fn trace(path: impl AsRef<Path>) -> io::Result<Trace> {
     // Starts the trace of `CUDA_SOFT_TRACE` first, if that is set, so that this trace does not replace it.
     on();
@@ -165,7 +165,8 @@ pub fn trace(path: impl AsRef<Path>) -> io::Result<Trace> {
 }
 
 impl Trace {
-    /// Ends the trace and returns its totals. Work that still runs is cut off: synchronise first.
+    /// Ends the trace and returns its totals. Synchronise first: the trace lacks the end of work that still runs, and
+    /// the totals lack that work.
     #[must_use]
     pub fn finish(self) -> Summary {
         let summary = end();

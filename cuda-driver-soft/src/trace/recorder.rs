@@ -16,7 +16,8 @@ use host::console;
 #[derive(Default)]
 pub(super) struct Recorder {
     file: Option<TraceFile>,
-    /// Process and number of each thread or stream whose name is written.
+    /// The process and number of each track whose name is written; the number `u64::MAX` stands for the process's own
+    /// name.
     named: HashSet<(u32, u64)>,
     /// The lanes of each stream: true for a lane with work that runs.
     lanes: HashMap<u64, Vec<bool>>,
@@ -27,11 +28,11 @@ pub(super) struct Recorder {
 struct TraceFile {
     file: File,
     path: PathBuf,
-    /// The length after the last write of this process.
+    /// The length in bytes after the last write of this process.
     length: u64,
     /// True if the array was closed by that write.
     is_closed: bool,
-    /// True once the process exits: the array is closed after each event.
+    /// True once the process exits or the trace ends: the array is closed after each event.
     exits: bool,
     /// True for a file that cannot be read or shortened, such as a pipe: the array is never closed.
     is_stream: bool,
@@ -129,18 +130,18 @@ pub(crate) struct StreamTrack {
     pub(crate) name: String,
 }
 
-/// Streams with more work at once than this share lanes.
+/// Maximum number of lanes of a stream. More work at once shares the last lane.
 const MOST_LANES: usize = 64;
 
-/// A clock: its time at `begin` in nanoseconds.
+/// A clock, with its time at `begin` in nanoseconds.
 #[derive(Clone, Copy)]
 struct Clock {
     begin: Instant,
     nanoseconds: u64,
 }
 
-/// Returns the time of an event in nanoseconds. Processes that record into the same file have a common origin: the
-/// start of the day on which each began.
+/// Returns the time of an event in nanoseconds since the start of the day (UTC) on which the process began, so that
+/// processes that record into the same file have a common origin.
 pub(super) fn now() -> u64 {
     const DAY: u64 = 86_400_000_000_000;
     static CLOCK: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
@@ -154,7 +155,7 @@ pub(super) fn now() -> u64 {
     clock.nanoseconds + clock.begin.elapsed().as_nanos() as u64
 }
 
-/// Returns a number of the calling thread.
+/// Returns the number of the calling thread in the trace.
 fn this_thread() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
@@ -201,7 +202,8 @@ impl Recorder {
                 options.append(true);
             }
             let failed = |error: io::Error| named(path, &error);
-            // With an end of a pipe to read from, this process would wait for ever once the other reader is gone.
+            // A pipe is not opened to read: if this process were a reader, too, its writes would block for ever instead
+            // of failing once the other reader is gone.
             let is_file = !path.exists() || path.is_file();
             let readable = is_file.then(|| options.clone().read(true).open(path).ok()).flatten();
             let is_stream = readable.is_none();
@@ -216,7 +218,7 @@ impl Recorder {
                 file.write_all(b"[").map_err(failed)?;
                 length = 1;
             } else {
-                // The end is read before the first write.
+                // Differs from the length of the file, so the first write reads the end of the file.
                 length = u64::MAX;
             }
             let _ = file.unlock();
@@ -232,7 +234,8 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Writes to the file, at once: the process may end at any time. Recording into the file ends if it fails.
+    /// Writes to the file at once, because the process may end at any time. If the write fails, logs that and writes
+    /// nothing more to the file.
     fn put(&mut self, put: impl FnOnce(&mut TraceFile) -> io::Result<()>) {
         let Some(file) = &mut self.file else { return };
         if let Err(error) = put(file) {

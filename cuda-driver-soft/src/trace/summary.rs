@@ -1,4 +1,4 @@
-//! Totals of calls, kernels and copies.
+//! Totals of calls, kernels, copies and fills, and their table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Summary {
 pub struct CallTotal {
     /// Number of calls.
     pub count: u64,
-    /// Number of calls that returned an error; `CUDA_ERROR_NOT_READY` is not one.
+    /// Number of calls that returned an error; `CUDA_ERROR_NOT_READY` does not count.
     pub errors: u64,
     /// Duration of all calls.
     pub time: Duration,
@@ -46,11 +46,11 @@ pub struct KernelTotal {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CopyTotal {
-    /// Number of copies.
+    /// Number of copies or fills.
     pub count: u64,
-    /// Number of bytes of all copies.
+    /// Number of bytes of all copies or fills.
     pub bytes: u64,
-    /// Duration of all copies.
+    /// Duration of all copies or fills.
     pub time: Duration,
 }
 
@@ -60,7 +60,7 @@ pub struct CopyTotal {
 pub struct NotSupported {
     /// Number of such calls.
     pub count: u64,
-    /// The last reason in the log, empty if there is none.
+    /// The last line that the thread of the last such call had written to the log; empty if there is none.
     pub reason: String,
 }
 
