@@ -19,13 +19,13 @@
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
-//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
 //! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels; `interpreter`: compile none | `auto` |
-//! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
-//! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
+//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
-//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: reports threads that are about to run the line | none |
+//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: report threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault; kernels run slower | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels, such as `memory,init,race,sync,leaks` or `all`: see [`check()`] | none |

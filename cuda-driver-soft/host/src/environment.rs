@@ -7,23 +7,23 @@
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
-//! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
-//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access | 0 |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
 //! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, but machine code continues in the interpreter at each of its exits, for tests | `auto` |
-//! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
-//! | `CUDA_SOFT_PROFILE` | count what kernels do: `1` for a table at exit, or a file | off |
+//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error at exit, or a file to write | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
-//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: reports threads that are about to run the line | none |
+//! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: report threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels: a list of `memory`, `init`, `race`, `sync`, `leaks`, or `all` | none |
 //! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
 //! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
-//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] lists numbers that
-//! are none, and a wrong `CUDA_SOFT_ENGINE`.
+//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] describes variables
+//! whose value must be a number or an engine and is not.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ fn number(name: &str) -> Option<u64> {
     text(name)?.trim().parse().ok()
 }
 
-/// The values of `CUDA_SOFT_ENGINE`.
+/// The valid values of `CUDA_SOFT_ENGINE`.
 const ENGINES: [&str; 4] = ["auto", "compiled", "interpreter", "leaving"];
 
 /// Returns a sentence for each variable that is ignored because it is not a number or, for `CUDA_SOFT_ENGINE`, not an
@@ -118,14 +118,15 @@ pub fn parallel() -> bool {
     *PARALLEL.get_or_init(|| text("CUDA_SOFT_PARALLEL").is_some_and(|value| value == "1"))
 }
 
-/// Returns `CUDA_SOFT_ENGINE`, the way in which kernels run: `auto`, `compiled`, `interpreter`, or, for tests, `leaving`.
+/// Returns `CUDA_SOFT_ENGINE`, the way in which kernels run: `auto`, `compiled`, `interpreter`, or, for tests,
+/// `leaving`. Other values count as `auto`, which is the default.
 pub fn engine() -> Option<&'static str> {
     static ENGINE: OnceLock<Option<String>> = OnceLock::new();
     ENGINE.get_or_init(|| text("CUDA_SOFT_ENGINE")).as_deref()
 }
 
-/// Returns true if `CUDA_SOFT_ISA` is `baseline`: the interpreter uses no vector extensions of this CPU. Default:
-/// false.
+/// Returns true if `CUDA_SOFT_ISA` is `baseline`: all kernels are interpreted, without AVX2, FMA and other extensions
+/// of this CPU. Default: false.
 pub fn baseline_isa() -> bool {
     text("CUDA_SOFT_ISA").is_some_and(|value| value == "baseline")
 }

@@ -1,8 +1,8 @@
-//! Stream capture on the side of streams: which streams capture, and the dependencies of the next node of each.
+//! Stream capture: the capturing streams, and the dependencies of the next node of each.
 //!
 //! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the
-//! capture. The nodes themselves are in the graphs. A thread that needs both locks takes the lock of the captures
-//! first.
+//! capture. The nodes themselves are in the graphs. A thread that needs the locks of the captures and of the graphs
+//! takes the lock of the captures first.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,12 +15,13 @@ use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
-/// The calls that a capture forbids elsewhere: `CUstreamCaptureMode`.
+/// `CUstreamCaptureMode` of a capture: the threads in which it forbids calls that may wait for the device. The own mode
+/// of such a thread can permit them there: see [`exchange_mode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureMode {
-    /// Forbids calls that may wait for the device, in every thread.
+    /// Forbids these calls in every thread.
     Global,
-    /// Forbids them in the thread that began the capture.
+    /// Forbids these calls in the thread that began the capture.
     ThreadLocal,
     /// Forbids nothing.
     Relaxed,
@@ -38,10 +39,12 @@ impl CaptureMode {
 }
 
 thread_local! {
+    /// The thread's own mode, a `CUstreamCaptureMode`, which [`check_unsafe`] compares with the mode of each capture.
     static MODE: Cell<u32> = const { Cell::new(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL.0) };
 }
 
-/// `cuThreadExchangeStreamCaptureMode`: driver 580 accepts any number here.
+/// `cuThreadExchangeStreamCaptureMode`: sets the mode of the calling thread and returns the previous one. Driver 580
+/// accepts any number.
 pub(crate) fn exchange_mode(mode: u32) -> u32 {
     MODE.replace(mode)
 }
@@ -231,7 +234,7 @@ impl Captures {
         Ok((capture.graph, after))
     }
 
-    /// Replaces the dependencies of the next node on a stream, or adds to them.
+    /// Replaces the dependencies of the next node on a stream; if `replace` is false, adds to them.
     pub(crate) fn set_next(&mut self, stream: StreamKey, after: Vec<Edge>, replace: bool) -> Result<()> {
         let (_, capture) = self.valid(stream)?;
         let branch = capture.branches.entry(stream.key()).or_default();
@@ -278,8 +281,8 @@ impl Captures {
     }
 }
 
-/// Returns the state of the capture of a stream; `None` if the stream does not capture. As documented, the legacy
-/// stream cannot be queried while a blocking stream captures.
+/// Returns the state of the capture of a stream; `None` if the stream does not capture. As the CUDA manual says, the
+/// legacy stream cannot be queried while a blocking stream captures.
 pub(crate) fn info(stream: StreamKey) -> Result<Option<CaptureInfo>> {
     if none() {
         return Ok(None);
@@ -344,7 +347,7 @@ pub(crate) fn invalidate_on_error<T>(stream: StreamKey, result: Result<T>) -> Re
 }
 
 /// Returns the dependencies that an event carries if it is recorded on this stream; `None` if the stream does not
-/// capture.
+/// capture. If the capture is invalid, returns `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED`.
 pub(crate) fn record(stream: StreamKey) -> Result<Option<Captured>> {
     if none() {
         return Ok(None);
@@ -393,7 +396,7 @@ pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
     Ok(())
 }
 
-/// Returns `error` and invalidates the capture if the stream captures: the call is not permitted then.
+/// Returns `error` and invalidates the capture if the stream captures, for a call that is not permitted then.
 pub(crate) fn refuse(stream: StreamKey, error: Error) -> Result<()> {
     if none() {
         return Ok(());
@@ -413,7 +416,7 @@ pub(crate) fn check_valid(stream: StreamKey) -> Result<()> {
     Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 }
 
-/// Returns true if work put on the stream is captured.
+/// Returns true if the stream captures.
 pub(crate) fn is_capturing(stream: StreamKey) -> bool {
     !none() && captures().of(stream).is_some()
 }
@@ -434,7 +437,7 @@ pub(crate) fn refuse_event(event: &Captured, invalidates: bool) -> Result<()> {
     Err(Error::CUDA_ERROR_CAPTURED_EVENT)
 }
 
-/// Returns a predicate: true if a capture contains a stream that the legacy stream of this context waits for.
+/// Returns a predicate that is true for a capture with a stream that the legacy stream of this context waits for.
 fn blocks(legacy: StreamKey) -> impl Fn(&Capture) -> bool {
     let context = legacy.context;
     move |capture| {
@@ -443,7 +446,8 @@ fn blocks(legacy: StreamKey) -> impl Fn(&Capture) -> bool {
     }
 }
 
-/// Returns an error for work on the legacy stream while a stream captures that the legacy stream waits for.
+/// Returns an error for work on the legacy stream while a stream captures that the legacy stream waits for, and
+/// invalidates the captures of such streams.
 pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
     if none() || stream.queue != QueueId::Legacy {
         return Ok(());
@@ -454,7 +458,7 @@ pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a wait for a context in which streams capture.
+/// Returns an error for a wait for a context in which streams capture, and invalidates their captures.
 pub(crate) fn check_context(context: u64) -> Result<()> {
     if none() {
         return Ok(());
@@ -466,8 +470,8 @@ pub(crate) fn check_context(context: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a call that may wait for the device, if the calling thread's mode and the active captures
-/// forbid it.
+/// Returns an error for a call that may wait for the device if the calling thread's mode and an active capture forbid
+/// it, and invalidates the captures that do.
 pub(crate) fn check_unsafe() -> Result<()> {
     if none() {
         return Ok(());

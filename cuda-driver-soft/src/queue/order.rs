@@ -1,10 +1,10 @@
 //! The order of tasks that streams, events, graphs and the host define, for the check of races between them.
 //!
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
-//! chains as streams. The place of a task says, for each chain, up to which task of the chain it is ordered after. All
-//! threads of the host count as ordered among themselves, and a host function counts as a task that the host has waited
-//! for. The place of work after conditions and in conditional nodes is incomplete, because the order is not known when
-//! the work is submitted.
+//! chains as streams. The place of a task gives, for each chain, the number of the last task in the chain that it is
+//! ordered after. All threads of the host count as ordered among themselves, and a host function counts as a task that
+//! the host has waited for. The place of work after conditions and in conditional nodes is incomplete, because the order
+//! is not known when the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ static SEVERAL: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// The task that the thread runs.
     static CURRENT: Cell<TaskId> = const { Cell::new(0) };
-    /// True while the thread decides which work follows.
+    /// True while the thread runs a [`Work::Then`], which submits the work that follows.
     static DECIDES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -136,7 +136,7 @@ pub(super) fn is_open(id: TaskId) -> bool {
     is_on() && order().tasks.contains_key(&id)
 }
 
-/// Records an access of the calling thread, and returns its place.
+/// Records an access by the host on the calling thread, and returns its place; `None` if the order is not recorded.
 pub(crate) fn by_host() -> Option<Place> {
     if !is_on() {
         return None;
@@ -147,7 +147,7 @@ pub(crate) fn by_host() -> Option<Place> {
     Some(place)
 }
 
-/// Runs a function as a part of a task.
+/// Runs a function as a part of a task; `decides` is true for the function of a [`Work::Then`].
 pub(super) fn run<R>(id: TaskId, decides: bool, run: impl FnOnce() -> R) -> R {
     if !is_on() {
         return run();
@@ -159,7 +159,7 @@ pub(super) fn run<R>(id: TaskId, decides: bool, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns the place of the task that the calling thread runs.
+/// Returns the place of the task that the calling thread runs; `None` if the place is not or only partly known.
 pub(crate) fn current() -> Option<Place> {
     if !is_on() {
         return None;
@@ -169,7 +169,8 @@ pub(crate) fn current() -> Option<Place> {
     Some(known.place.clone())
 }
 
-/// Returns true if all work that has not ended, and all later work, is ordered after a moment.
+/// Returns true if a moment needs no more comparisons: all later work, and all other tasks that the host has not waited
+/// for, are ordered after it.
 pub(crate) fn is_past(moment: Moment) -> bool {
     let order = order();
     covers(&order.host, moment)

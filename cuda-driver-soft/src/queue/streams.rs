@@ -10,7 +10,7 @@ use crate::queue::order;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 
-/// One sequence of work in a context.
+/// A sequence of work in a context: a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum QueueId {
     /// The stream that NULL names in the plain functions.
@@ -34,14 +34,16 @@ impl QueueId {
     }
 }
 
+/// The end of a queue.
 #[derive(Clone, Copy)]
 struct Tail {
+    /// The last task; 0 for none.
     task: TaskId,
     /// True if this stream and the legacy stream wait for each other.
     blocking: bool,
 }
 
-/// The last task of each queue.
+/// The last task of each queue of a context.
 #[derive(Default)]
 pub(crate) struct Queues {
     legacy: TaskId,

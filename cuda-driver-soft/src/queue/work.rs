@@ -1,4 +1,4 @@
-//! Work of the device: the operations of the scheduler's tasks, and their faults.
+//! The work of the scheduler's tasks, and its faults.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -37,22 +37,24 @@ pub(crate) struct Fault {
     pub(crate) stderr: Option<String>,
 }
 
-/// The operation of a scheduler's task.
+/// The work of a task.
 pub(crate) enum Work {
     /// Does nothing; done when its dependencies are done.
     Join,
     /// Stores the time at which its dependencies are done.
     Stamp(Arc<OnceLock<Instant>>),
-    /// A copy, a fill or other short work. One thread runs it, without waiting for anything. Dropped after a fault.
+    /// A copy, a fill or other short work. One thread runs it, without waiting for anything. After a fault, it is
+    /// dropped without running.
     Run(Box<dyn FnOnce() -> Result<(), Fault> + Send>),
-    /// A kernel, started by the thread that takes it.
+    /// A kernel. The thread that takes it starts it. After a fault, it is dropped without starting.
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
     /// A host function. Its argument is the result code of an earlier fault, 0 if there is none.
     Host(Box<dyn FnOnce(u32) + Send>),
     /// Decides which work follows: it submits tasks, and is done when they and more work after them are done. One
-    /// thread runs it, without waiting for anything. Dropped after a fault.
+    /// thread runs it, without waiting for anything. After a fault, it is dropped without running.
     Then(Box<dyn FnOnce() -> Result<Continuation, Fault> + Send>),
-    /// Does nothing; done once a condition holds. The host or other work may make it true without a notification.
+    /// Does nothing; done once a condition holds, which is polled, or after a fault. The host or other work may make
+    /// the condition true without a notification.
     Until(Condition),
 }
 

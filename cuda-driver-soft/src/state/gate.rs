@@ -1,8 +1,8 @@
-//! The gate that every call passes: checks that the driver is initialised and may be called by this thread in this
-//! process.
+//! The gate: checks that the driver is initialised and may be called by this thread in this process.
 //!
-//! An export passes the gate once, before its body runs; the body does not check again. A call that needs a
-//! context also passes [`healthy`], which returns the process's sticky fault.
+//! An export passes the gate once, before its body runs. An export that may be called at any time, such as
+//! `cuGetErrorName`, does not pass it; of these, `cuInit` and `cuDriverGetVersion` check the process themselves. A call
+//! that needs a context also passes [`healthy`], which returns the process's sticky fault.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -20,10 +20,11 @@ static REPORTED: AtomicU32 = AtomicU32::new(0);
 const UNSEEN: u32 = u32::MAX;
 /// The fault that no call has reported yet.
 static FAULT: AtomicU32 = AtomicU32::new(0);
-/// Calls that succeeded behind that fault.
+/// Number of calls that need a context since that fault.
 static BEHIND: AtomicU32 = AtomicU32::new(0);
-/// The number of calls that succeed behind a fault. An H200 reports a fault about 350 ms later in any call, after some
-/// 300 calls 1 ms apart; a number does not depend on the machine's load.
+/// The number of calls that need a context and succeed after a fault before one of them reports it. An H200 reports a
+/// fault about 350 ms later in any such call, after some 300 calls 1 ms apart. A number of calls does not depend on the
+/// machine's load, as a time would.
 const MOST_BEHIND: u32 = 300;
 
 thread_local! {
@@ -61,7 +62,7 @@ pub(crate) fn usable_process() -> Result<()> {
     }
 }
 
-/// Runs `make` unless the driver is initialised, and marks the driver as initialised if it succeeds.
+/// Runs `make` unless the driver is initialised, and marks the driver as initialised if `make` succeeds.
 pub(crate) fn initialise(make: impl FnOnce() -> Result<()>) -> Result<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +73,7 @@ pub(crate) fn initialise(make: impl FnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Accepts a call that host functions may make.
+/// Accepts a call that host functions may make, if the driver is initialised.
 pub(crate) fn initialised() -> Result<()> {
     usable_process()?;
     if INITIALISED.load(Acquire) {
@@ -82,7 +83,8 @@ pub(crate) fn initialised() -> Result<()> {
     }
 }
 
-/// Accepts a call that host functions must not make.
+/// Accepts a call that host functions must not make, if the driver is initialised and the calling thread does not run a
+/// host function.
 pub(crate) fn outside_host_functions() -> Result<()> {
     initialised()?;
     if in_host_function() {
@@ -101,7 +103,8 @@ pub(crate) fn healthy() -> Result<()> {
     }
 }
 
-/// Accepts a call behind a fault that no call has reported, unless there were many such calls: then reports the fault.
+/// Accepts a call after a fault that no call has reported, unless there were [`MOST_BEHIND`] such calls: then reports
+/// the fault.
 #[cold]
 fn behind_a_fault() -> Result<()> {
     if BEHIND.fetch_add(1, Relaxed) < MOST_BEHIND {
@@ -115,7 +118,7 @@ fn behind_a_fault() -> Result<()> {
 /// Notes the first fault, which queries and synchronisations report, and other calls once there were many of them.
 pub(crate) fn note_fault(fault: Error) {
     FAULT.store(fault.0, Relaxed);
-    // A fault that was reported stays. The order makes `FAULT` visible to whoever sees the change.
+    // A fault that was reported stays. The `Release` order makes `FAULT` visible to threads that read the new value.
     let _ = REPORTED.compare_exchange(0, UNSEEN, Release, Relaxed);
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum HandleKind {
 }
 
 impl HandleKind {
-    /// Returns true if a handle of this kind can have this value.
+    /// Returns true if the kind in this handle is this one. The object may not exist.
     pub(crate) fn may_have(self, handle: usize) -> bool {
         handle as u64 >> 48 == encode(self, 0) as u64 >> 48
     }
@@ -67,7 +67,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The live objects of one kind. Each type of object has a static table, except graphs and their nodes.
+/// The live objects of one kind. Each type of object has a static table, except graphs and their nodes, which one lock
+/// protects together.
 pub(crate) struct Table<T> {
     kind: HandleKind,
     next: AtomicU64,
@@ -94,6 +95,7 @@ impl<T> Table<T> {
         object
     }
 
+    /// Returns a live object.
     pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Missing> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         objects.get(&handle).cloned().ok_or_else(|| self.why(handle))
@@ -115,6 +117,7 @@ impl<T> Table<T> {
             .collect()
     }
 
+    /// Returns the reason why a handle is not in the table.
     fn why(&self, handle: usize) -> Missing {
         let given_out = self.next.load(Ordering::Relaxed);
         let serial = (handle >> 4) as u64 & 0xFFF_FFFF_FFFF;

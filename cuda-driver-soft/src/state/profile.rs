@@ -2,9 +2,9 @@
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200 with measured values. Features
 //! that this driver does not implement are 0 even if the H200 has them, so that programs that query them choose another
-//! way: cooperative launches on several devices, access policy windows and persisting L2, compression,
-//! semaphores, RDMA, DMA buffers. ECC and the PCI device ID are 0, too. The change that implements a feature sets its
-//! attribute.
+//! way. Examples are cooperative launches on several devices, access policy windows and persisting L2, compression,
+//! semaphores, RDMA and DMA buffers. ECC and the PCI device ID are 0, too. A change that implements a feature must also
+//! set its attribute.
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -16,8 +16,9 @@ pub(crate) struct Profile {
     multiprocessors: i32,
     threads_per_multiprocessor: i32,
     blocks_per_multiprocessor: i32,
-    /// Shared memory in KiB: per multiprocessor, and the opt-in maximum per block.
+    /// Shared memory per multiprocessor in KiB.
     shared_kib: i32,
+    /// Opt-in maximum of shared memory per block in KiB.
     shared_optin_kib: i32,
     l2_bytes: i32,
     clock_khz: i32,
@@ -27,6 +28,7 @@ pub(crate) struct Profile {
     double_ratio: i32,
 }
 
+/// Creates a profile from a row of [`PROFILES`].
 const fn profile(
     sm: u32,
     multiprocessors: i32,
@@ -146,7 +148,7 @@ pub(crate) fn since(attribute: Attribute) -> u32 {
     }
 }
 
-/// Placeholder in [`COMMON`] for a value that each [`Profile`] has.
+/// Placeholder in [`COMMON`] for a value that [`Profile::attribute`] takes from the profile.
 const OWN: i32 = i32::MIN;
 
 /// All attributes, with the values that the profiles share.

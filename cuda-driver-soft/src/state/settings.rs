@@ -15,7 +15,8 @@ pub(crate) fn version() -> u32 {
     *VERSION.get_or_init(|| match environment::version() {
         Some(text) => parse_version(&text).unwrap_or_else(|| {
             host::log!(
-                "CUDA_SOFT_VERSION={text} is not a CUDA version such as 12.4 or 12040; reporting {BINDINGS_VERSION}"
+                "CUDA_SOFT_VERSION={text} is not a CUDA version from 11.0 on, such as 12.4 or 12040; reporting \
+                 {BINDINGS_VERSION}"
             );
             BINDINGS_VERSION
         }),
@@ -23,7 +24,7 @@ pub(crate) fn version() -> u32 {
     })
 }
 
-/// Parses `12.4` or `12040`; both are 12040.
+/// Parses a CUDA version from 11.0 on: `12.4` and `12040` are both 12040.
 fn parse_version(text: &str) -> Option<u32> {
     let version = match text.split_once('.') {
         Some((major, minor)) => major
@@ -38,7 +39,7 @@ fn parse_version(text: &str) -> Option<u32> {
 
 /// Returns the newest PTX version that a driver of this CUDA version accepts.
 pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
-    // (CUDA version, PTX version) for each release that changed the PTX version.
+    // (CUDA version, PTX version) for the releases from 9.0 to 12.8 that changed the PTX version.
     const RELEASES: [(u32, (u32, u32)); 22] = [
         (9000, (6, 0)),
         (9010, (6, 1)),
@@ -102,7 +103,8 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
         .collect()
 }
 
-/// Returns the memory of each device: `CUDA_SOFT_MEMORY` bytes, or an equal share of the machine's memory.
+/// Returns the memory of each device in bytes: `CUDA_SOFT_MEMORY`, or an equal share of the machine's memory, or 4 GiB
+/// if the system does not report that.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {

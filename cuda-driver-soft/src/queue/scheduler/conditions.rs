@@ -1,5 +1,5 @@
 //! Work that waits until memory has some value. Nothing signals the change, so the condition is polled: by threads that
-//! wait, query or finish other work, and by the watcher (the first worker).
+//! wait, query or finish other work, and by the watcher (one of the workers).
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::queue::scheduler::Scheduler;
 use crate::queue::scheduler::tasks::Wake;
 
 impl Scheduler {
-    /// Polls all conditions. Returns true if one of them holds.
+    /// Polls all conditions. Returns true if one of them holds or has failed, which ends its task.
     pub(super) fn ask_conditions(&self) -> bool {
-        // Not under the lock: a condition may take other locks.
+        // The lock is not held, because a condition may take other locks.
         let asked = std::mem::take(&mut self.lock().conditions);
         let mut not_yet = BTreeMap::new();
         let mut held = Vec::new();

@@ -45,8 +45,8 @@ pub(crate) fn scheduler() -> &'static Scheduler {
     SCHEDULER.get_or_init(Scheduler::default)
 }
 
-/// Checks for failed work, as a query or a synchronisation does. A fault found here is reported by this call and all
-/// later ones.
+/// Returns the fault of failed work, as a query or a synchronisation does. From then on, all calls that need a context
+/// return it.
 pub(crate) fn observe_fault() -> Result<()> {
     if let Some(code) = scheduler().fault() {
         let message = mem::take(&mut scheduler().lock().fault_message);
@@ -101,7 +101,7 @@ impl Scheduler {
         id == 0 || !self.lock().tasks.contains_key(&id)
     }
 
-    /// Returns true if all of these tasks are done and their output is written.
+    /// Returns true if all of these tasks are done, and then writes their output.
     pub(crate) fn are_done(&self, ids: &[TaskId]) -> bool {
         let mut state = self.lock();
         if !state.are_done(ids) {
@@ -132,8 +132,8 @@ impl Scheduler {
         behind
     }
 
-    /// Does a piece of the work if the system refused the threads: otherwise a program that only queries would never
-    /// see it done.
+    /// Does a piece of the pending work if the system refused the threads: otherwise the work would never be done for a
+    /// program that only queries.
     fn help<'g>(&'g self, mut state: MutexGuard<'g, Tasks>) -> MutexGuard<'g, Tasks> {
         if state.workers.host == HostThread::Refused
             && let Some((function, fault)) = state.take_host_function()
@@ -219,8 +219,7 @@ impl Scheduler {
                 }
             }
             state.waiting += 1;
-            // The time limit is for kernels that gave up a slice: their blocks can be taken again, and this is not
-            // signalled.
+            // The time limit is needed because no signal tells that blocks of a running kernel can be taken again.
             let (guard, _) = self
                 .done
                 .wait_timeout(state, Duration::from_millis(1))

@@ -12,7 +12,8 @@ use crate::state::error::Error;
 use crate::state::gate;
 use host::console;
 
-/// Kernel output of at least this many bytes is written immediately; less stays until a thread waits or queries.
+/// Kernel output of at least this many bytes is written immediately; less is kept until a thread waits, queries or runs
+/// a host function.
 const MUCH_TEXT: usize = 1 << 20;
 
 impl Scheduler {
@@ -45,6 +46,7 @@ impl Scheduler {
         }
     }
 
+    /// Does the work of [`run`](Self::run), and may panic.
     pub(super) fn run_piece(&self, piece: TakenWork) -> bool {
         match piece {
             TakenWork::Once(id, Work::Run(task)) => {
@@ -145,6 +147,7 @@ impl Scheduler {
         false
     }
 
+    /// Finishes a task after reporting its fault, if it has failed.
     pub(super) fn finish(&self, id: TaskId, fault: Option<Fault>) {
         let first = fault.is_none_or(|fault| self.report(id, fault));
         let mut state = self.lock();
@@ -162,7 +165,7 @@ impl Scheduler {
     }
 
     /// Records a fault for the process and then prints it: without the lock, and before any thread that waits for the
-    /// task returns. Returns false if another thread that worked on the same task does so.
+    /// task returns. Returns false if the task has ended, or if another thread has reported a fault of the same task.
     pub(super) fn report(&self, id: TaskId, fault: Fault) -> bool {
         let mut state = self.lock();
         match state.tasks.get_mut(&id) {
@@ -202,8 +205,8 @@ impl Scheduler {
         self.finish(id, None);
     }
 
-    /// Wakes the threads that a change concerns, and releases the lock. Slow work is done after the release: starting
-    /// threads and dropping values.
+    /// Wakes the threads that a change concerns, and releases the lock. Then starts threads and drops discarded values,
+    /// which is slow.
     pub(super) fn unlock(&self, mut state: MutexGuard<'_, Tasks>, wake: Wake) {
         if state.waiting > 0 {
             self.done.notify_all();
@@ -214,7 +217,7 @@ impl Scheduler {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            // Wakes all: only the watcher takes small work, and the scheduler does not know which thread that is.
+            // Wakes all: only the watcher takes small work, and a signal to one thread may reach another worker.
             self.work.notify_all();
         }
         let any = wake.small || wake.large || wake.host;
@@ -234,7 +237,8 @@ impl Scheduler {
         }
     }
 
-    /// The loop of a worker: takes large work immediately, and small work that no thread has taken for a while.
+    /// The loop of a worker: takes large work immediately. The watcher also polls conditions, and takes small work that
+    /// no thread has taken for a while.
     pub(super) fn run_worker(&self, is_watcher: bool) {
         const NAP: Duration = Duration::from_micros(100);
         const LONG_NAP: Duration = Duration::from_millis(1);
@@ -284,8 +288,8 @@ impl Scheduler {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 state.workers.watching = false;
-                // Compares the oldest task rather than any progress: a thread that polls may make progress, but never
-                // run this task.
+                // Looks at the oldest task only: other threads may finish tasks all the time without ever running
+                // this one.
                 neglected = oldest.is_some_and(|id| state.is_unclaimed(id));
             } else {
                 (naps, neglected) = (0, false);

@@ -8,14 +8,19 @@ use std::time::Instant;
 use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 
+/// An unfinished task.
 pub(super) struct Task {
     /// True while a thread is about to report the task's fault and finish the task.
     pub(super) failed: bool,
+    /// Number of unfinished tasks that this task waits for.
     pub(super) open: usize,
+    /// Tasks that wait for this task.
     pub(super) successors: Vec<TaskId>,
+    /// `None` once the task is ready, because [`Tasks`] keeps the work of ready tasks elsewhere.
     pub(super) work: Option<Work>,
     /// True for work that the host may hold up: a host function, also while it runs, or a wait for a condition.
     pub(super) host: bool,
+    /// Estimated duration in nanoseconds.
     pub(super) cost: u64,
 }
 
@@ -26,8 +31,10 @@ impl Task {
     }
 }
 
+/// The state of the scheduler, which its lock protects.
 #[derive(Default)]
 pub(super) struct Tasks {
+    /// The last task that was submitted.
     pub(super) last: TaskId,
     /// Unfinished tasks.
     pub(super) tasks: IdMap<TaskId, Task>,
@@ -45,6 +52,7 @@ pub(super) struct Tasks {
     pub(super) fault: Option<Error>,
     /// Description of the first fault, until a call reports it.
     pub(super) fault_message: String,
+    /// Number of threads that sleep until a task is finished.
     pub(super) waiting: usize,
     pub(super) workers: WorkerState,
     /// Kernel output that is not yet written.
@@ -102,8 +110,11 @@ pub(super) enum TakenWork {
 /// The threads that a change concerns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wake {
+    /// The thread for host functions.
     pub(super) host: bool,
+    /// The watcher, for small work and for conditions.
     pub(super) small: bool,
+    /// All workers, for large work.
     pub(super) large: bool,
 }
 
@@ -158,8 +169,9 @@ impl Tasks {
         self.printed.extend(text);
     }
 
-    /// Abandons work after a fault, when the device is lost to this process: running kernels as soon as no thread is
-    /// inside, and conditions immediately. Waiting tasks are dropped when their turn comes.
+    /// Abandons work after a fault, when this process cannot use the device any more: running kernels as soon as no
+    /// thread is inside, and conditions immediately. Tasks that are not started are finished without running when they
+    /// are taken.
     pub(super) fn give_up(&mut self) -> Wake {
         let mut wake = Wake::default();
         if self.fault.is_some() {
@@ -191,11 +203,12 @@ impl Tasks {
         self.running.iter().map(|r| r.id).chain(ready).min()
     }
 
-    /// Returns true if a thread could still work on this task.
+    /// Returns true if a thread could still take this task or a share in it.
     pub(super) fn is_unclaimed(&self, id: TaskId) -> bool {
         self.ready.contains_key(&id) || self.running.iter().any(|r| r.id == id)
     }
 
+    /// Returns true if there is a running kernel, or a task of [`WORTH_WAKING`] or more among the first 8 ready tasks.
     pub(super) fn has_large_work(&self) -> bool {
         !self.running.is_empty()
             || self
@@ -205,7 +218,7 @@ impl Tasks {
                 .any(|id| self.tasks.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
     }
 
-    /// Handles a task whose dependencies are all done.
+    /// Makes a task ready, whose dependencies are all done. A task without work is finished instead.
     pub(super) fn make_ready(&mut self, id: TaskId) -> Wake {
         let Some(task) = self.tasks.get_mut(&id) else {
             return Wake::default();
@@ -243,7 +256,8 @@ impl Tasks {
         }
     }
 
-    /// Removes a task and releases its dependents. Iterative, because a chain of joins may be long.
+    /// Removes a task and makes the tasks ready that waited only for it. Iterative, because a chain of joins may be
+    /// long.
     pub(super) fn finish(&mut self, id: TaskId) -> Wake {
         let mut wake = Wake::default();
         let mut todo = vec![id];

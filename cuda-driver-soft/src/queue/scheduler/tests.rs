@@ -228,11 +228,12 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
     }
 }
 
-/// A kernel of one piece, which still has output to write after its last piece is done.
+/// A kernel of one piece, which the first call of `piece` runs until `open` is set. `finished` may return true before
+/// that, as for a kernel that still has output to add.
 #[derive(Default)]
 struct Prints {
     calls: AtomicU32,
-    /// The number of calls after the first one; then the kernel is finished.
+    /// The kernel is finished after this many calls of `piece` besides the first one.
     others: u32,
     open: AtomicU32,
     written: AtomicU32,
@@ -318,13 +319,13 @@ fn a_waiting_thread_writes_kernel_output() {
     *prints.text.lock().unwrap() = b"text of a kernel\n".into();
     let id = scheduler.submit(&[], Work::Kernel(Box::new(move || prints)), WORTH_WAKING);
     let piece = scheduler.lock().take().unwrap();
-    // Takes work like a worker.
+    // Runs the kernel as a worker does: without writing its output.
     assert!(scheduler.run(piece) && scheduler.is_done(id));
     assert_eq!(scheduler.lock().printed, b"text of a kernel\n");
     scheduler.wait(id);
     assert!(scheduler.lock().printed.is_empty());
 
-    // Takes a host function like the thread that runs them.
+    // Runs a host function as the thread for host functions does: it writes the output first.
     scheduler.lock().printed = b"more text of a kernel\n".into();
     let host = (0, Work::Host(Box::new(|_| ())));
     scheduler.run_host_function(host, 0);

@@ -1,8 +1,9 @@
-//! The worker threads of the process.
+//! The worker threads of the process, and the thread for host functions.
 //!
-//! They start with the first work, never end (the library is never unloaded) and sleep when there is nothing to do. A
-//! host thread that waits also works, so there is one worker fewer than processors, but at least one. The first worker
-//! is the watcher: it also takes work that no thread waits for.
+//! The workers start with the first work, never end (the library is never unloaded) and sleep when there is nothing to
+//! do. A host thread that waits also works, so there is one worker fewer than `CUDA_SOFT_THREADS` (default: the number
+//! of processors), but at least one. The first worker is the watcher: it also takes small work that no other thread has
+//! taken.
 
 use crate::state::gate;
 
@@ -22,8 +23,8 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
     }
 }
 
-/// Starts the pool; each thread runs `work`, with true for the watcher. Works with fewer threads if the system refuses
-/// some, because threads that wait also work. Returns false if there is none.
+/// Starts the workers; each runs `work`, with true for the watcher. If the system refuses some threads, the others are
+/// enough, because threads that wait also work. Returns false if the system refuses all of them.
 pub(super) fn start(work: fn(bool)) -> bool {
     start_with(threads().saturating_sub(1).max(1), |n, is_watcher| {
         spawn(format!("cuda-soft-{n}"), move || work(is_watcher))
