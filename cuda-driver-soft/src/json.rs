@@ -1,8 +1,8 @@
-//! Text of JSON objects.
+//! Writes JSON objects as text.
 
 use std::fmt::{Display, Write as _};
 
-/// The largest integer that every reader of JSON keeps exact.
+/// The number up to which readers of JSON that use `f64` for all numbers keep every integer exact.
 const EXACT: i64 = 1 << 53;
 
 /// A JSON object that is being written.

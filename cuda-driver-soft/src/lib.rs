@@ -30,7 +30,7 @@
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault; kernels run slower | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels, such as `memory,init,race,sync,leaks` or `all`: see [`check()`] | none |
 //! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding of these checks | none |
-//! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
+//! | `CUDA_VISIBLE_DEVICES` | numbers of the devices to show, up to the first that is no device: `1,0`; no UUIDs | all |
 //!
 //! # Structure
 //!

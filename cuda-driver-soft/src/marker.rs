@@ -1,5 +1,5 @@
 //! Markers by which two copies of this driver in one process find each other. Each copy has its own devices and memory,
-//! so the second copy to be initialised returns an error.
+//! so `cuInit` of the second copy returns `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
 
 use std::ffi::CStr;
 #[cfg(unix)]
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 
 /// The symbol that identifies a software driver: this project's `libcuda.so.1` exports it, and
-/// [`resolve`](crate::resolve) finds it. It points to a [`Marker`].
+/// [`resolve`](crate::resolve) finds it. Its address is that of a [`Marker`].
 pub const MARKER: &CStr = cuda_driver_sys::library::SOFTWARE_MARKER;
 
-/// The static that the marker symbol points to. The layout is part of the interface between copies of different
+/// The static whose address the symbol [`MARKER`] has. The layout is part of the interface between copies of different
 /// versions.
 #[repr(C)]
 #[derive(Debug)]

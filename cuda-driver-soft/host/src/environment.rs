@@ -20,7 +20,7 @@
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
 //! | `CUDA_SOFT_CHECK` | checks of kernels: a list of `memory`, `init`, `race`, `sync`, `leaks`, or `all` | none |
 //! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
-//! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
+//! | `CUDA_VISIBLE_DEVICES` | numbers of the devices to show, up to the first that is no device: `1,0`; no UUIDs | all |
 //!
 //! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] describes variables
 //! whose value must be a number or an engine and is not.

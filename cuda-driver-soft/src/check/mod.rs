@@ -1,4 +1,5 @@
-//! Checks of kernels: for each thread that holds a [`Checking`], and for the whole process if `CUDA_SOFT_CHECK` is set.
+//! Checks of kernels, and of memory and objects that are not freed: for each thread that holds a [`Checking`], and for
+//! the whole process if `CUDA_SOFT_CHECK` is set.
 
 mod leaks;
 mod origin;
@@ -14,11 +15,11 @@ use engine::check::{Checker, Checks, Finding};
 use engine::memory::address_space;
 use host::environment;
 
-/// Number of sessions that check for races.
+/// Number of threads whose [`Session`] checks for races.
 static RACE_SESSIONS: AtomicUsize = AtomicUsize::new(0);
-/// Number of sessions of all threads.
+/// Number of threads that have a [`Session`].
 static SESSIONS: AtomicUsize = AtomicUsize::new(0);
-/// Number of sessions that check for reads of uninitialised memory.
+/// Number of threads whose [`Session`] checks for reads of uninitialised memory.
 static INIT_SESSIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -26,14 +27,15 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// A session of a thread.
+/// The checks of a thread, from the call of [`check()`] to the end of its [`Checking`].
 struct Session {
     checker: Checker,
     /// Allocations and objects that the thread has made since the session began.
     made: leaks::Made,
 }
 
-/// Returns the checker of the process, if `CUDA_SOFT_CHECK` is set.
+/// Returns the checker of the process; `None` unless `CUDA_SOFT_CHECK` is a valid list of checks. The first call
+/// reports an invalid list.
 fn of_process() -> Option<&'static Checker> {
     static PROCESS: OnceLock<Option<Checker>> = OnceLock::new();
     PROCESS
@@ -50,7 +52,7 @@ fn of_process() -> Option<&'static Checker> {
         .as_ref()
 }
 
-/// Returns the checkers of work that this thread submits.
+/// Returns the checkers for work that this thread submits.
 pub(crate) fn of_work() -> Vec<Checker> {
     let process = of_process();
     if SESSIONS.load(Relaxed) == 0 {
@@ -71,7 +73,7 @@ pub(crate) fn finds_races() -> bool {
     RACE_SESSIONS.load(Relaxed) > 0 || of_process().is_some_and(|checker| checker.checks().contains(Checks::RACE))
 }
 
-/// Records an allocation that a call of this thread has made.
+/// Records an allocation that a call of this thread has made, and the line of the program that made the call.
 pub(crate) fn note_allocation(address: u64) {
     let process = of_process();
     if SESSIONS.load(Relaxed) == 0 && process.is_none() {
@@ -118,8 +120,8 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
     found.ok().flatten()
 }
 
-/// Records an object that a call of this thread made; `is_live` returns true until it is destroyed. The caller holds no
-/// lock that `is_live` takes.
+/// Records an object that a call of this thread made: for the process if it checks for leaks, else for the thread's
+/// session. `is_live` returns true until the object is destroyed. The caller must not hold a lock that `is_live` takes.
 pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
         return note_object_of_process(kind, handle, is_live);
@@ -139,7 +141,7 @@ pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() 
     });
 }
 
-/// Records an object that only the process as a whole can leak.
+/// Records an object for the process, if it checks for leaks. A thread's session does not report the object.
 pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
         let origin = origin::of_call();
@@ -152,7 +154,7 @@ pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live:
     }
 }
 
-/// Reports leaks of a process that exits, if `CUDA_SOFT_CHECK` requests them.
+/// Reports the leaks of the process when it exits, if `CUDA_SOFT_CHECK` requests the check.
 #[cfg(unix)]
 pub(crate) fn at_exit() {
     if let Some(checker) = of_process()
@@ -163,12 +165,12 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Checks the kernels that a thread launches, until this guard is dropped.
+/// The checks of a thread, which end when this guard is dropped or [finished](Checking::finish).
 ///
 /// See [`check()`].
 #[must_use = "the checks end when this is dropped"]
 pub struct Checking {
-    /// Makes the guard stay on its thread, which owns the session.
+    /// Makes the guard neither `Send` nor `Sync`, because its thread owns the session.
     _thread: PhantomData<*const ()>,
 }
 
@@ -209,7 +211,7 @@ impl std::error::Error for AlreadyChecking {}
 #[doc = include_str!("checks.md")]
 ///
 /// # Errors
-/// Returns an error if this thread is being checked already.
+/// Returns [`AlreadyChecking`] if this thread is being checked already.
 pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
     SESSION.with(|session| {
         let mut session = session.borrow_mut();

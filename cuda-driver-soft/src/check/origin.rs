@@ -1,13 +1,15 @@
-//! The place in the program that made an allocation or an object.
+//! Finds the line of the program that made an allocation or an object, in a backtrace.
 
 use std::backtrace::Backtrace;
 
-/// Returns the line of the program that called the driver, if the program has line information.
+/// Returns the line of the program that called the driver, as `FILE:LINE`; `None` if the program has no line
+/// information.
 pub(super) fn of_call() -> Option<String> {
     caller(&Backtrace::force_capture().to_string())
 }
 
-/// The beginnings of the names of functions between the program's own functions and the driver in a backtrace.
+/// The beginnings of the names of functions that do not count as the program's: those of the standard library and of
+/// this project's crates, the exports of the driver (`cu`), and methods of implementations of traits (`<`).
 const INNER: [&str; 9] = [
     "std::",
     "core::",
@@ -27,7 +29,7 @@ const THIS_FILE: &str = "cuda-driver-soft/src/check/origin.rs";
 /// compared as well as names, because names have no crate if a program has line tables but no other debug information.
 const FOLDERS: [&str; 3] = ["cuda-driver-soft/", "cuda-driver-sys/", "src/"];
 
-/// Returns file and line of the first function in a backtrace that belongs to the program.
+/// Returns the file and line of the first function in a backtrace that belongs to the program.
 fn caller(trace: &str) -> Option<String> {
     let mut lines = trace.lines().map(str::trim).peekable();
     // The folder that contains `FOLDERS`.

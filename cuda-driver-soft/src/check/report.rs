@@ -1,4 +1,5 @@
-//! Reports of the checks of a process: on standard error, and as a line of JSON in a file.
+//! Reports the findings of the checks of the process: on standard error, and as lines of JSON in the file that
+//! `CUDA_SOFT_CHECK_REPORT` names.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,7 +13,7 @@ pub(super) fn write_line(text: &str) {
     console::write(console::Stream::Error, format!("cuda-driver-soft: {text}\n").as_bytes());
 }
 
-/// Writes a finding.
+/// Writes a finding to standard error and, if `CUDA_SOFT_CHECK_REPORT` is set, to its file.
 pub(super) fn write(finding: &Finding) {
     write_line(&finding.to_string());
     let Some(path) = environment::check_report() else {
