@@ -9,7 +9,8 @@ use crate::operation::fill::FillValue;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::Result;
 
-/// `cuGraphDebugDotPrint`: prints a graph with its child graphs and bodies. The flags choose the details of each node.
+/// `cuGraphDebugDotPrint`: returns the text of a graph with its child graphs and the bodies of its conditional nodes.
+/// The flags choose the details of nodes and edges.
 pub(crate) fn print(store: &GraphStore, graph: usize, flags: u32) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
     cluster(store, graph, flags, &mut text)?;
@@ -22,6 +23,7 @@ fn wants(flags: u32, detail: Flags) -> bool {
     flags & (detail.0 | Flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE.0) != 0
 }
 
+/// Appends a graph as a cluster of nodes, and the graphs of its nodes as clusters inside it.
 fn cluster(store: &GraphStore, graph: usize, flags: u32, text: &mut String) -> Result<()> {
     let of = store.graph(graph)?;
     let name = |local: u32| format!("graph_{}_node_{local}", of.id);
@@ -60,7 +62,8 @@ fn cluster(store: &GraphStore, graph: usize, flags: u32, text: &mut String) -> R
     Ok(())
 }
 
-/// Returns the title of a node, its parameters, and the flag that shows these. Neither contains a backslash.
+/// Returns the title of a node, the flag that shows its parameters, and the parameters. Neither text contains a
+/// backslash, which begins an escape sequence in a label.
 fn label(operation: &Operation) -> (String, Option<Flags>, String) {
     let (title, flag, rows) = match operation {
         Operation::Kernel(kernel) => (

@@ -34,7 +34,9 @@ static TABLE: Table<Exec> = Table::new(HandleKind::GraphExec);
 /// An executable graph.
 pub(crate) struct Exec {
     pub(crate) handle: usize,
+    /// A number that is unique among all graphs and executable graphs of the process.
     pub(crate) id: u32,
+    /// The flags that `cuGraphExecGetFlags` returns.
     pub(crate) flags: u64,
     state: Mutex<ExecState>,
 }
@@ -43,6 +45,7 @@ pub(crate) struct ExecState {
     pub(crate) plan: Plan,
     /// The task that ends the last launch: the next launch waits for it.
     pub(super) last: TaskId,
+    /// User objects by handle, with the number of references that the executable graph holds.
     pub(super) objects: BTreeMap<usize, u32>,
     claims: Claims,
 }
@@ -63,19 +66,23 @@ pub(crate) struct Step {
     pub(crate) operation: Operation,
     /// The plan of the child graph, if the node has one.
     pub(crate) child: Option<Plan>,
-    /// The plans of the bodies of a conditional node. A launch that has begun keeps them.
+    /// The plans of the bodies of a conditional node. A launch that has begun keeps the plans that it began with.
     pub(crate) bodies: Vec<Arc<Plan>>,
+    /// Indices of the steps that this step depends on, with the data of the edges.
     pub(crate) after: Vec<(usize, EdgeData)>,
+    /// False if launches skip the operation.
     pub(crate) enabled: bool,
 }
 
 impl Plan {
+    /// Copies a graph with its child graphs and bodies. Returns `CUDA_ERROR_INVALID_VALUE` if dependencies form a
+    /// cycle, or if no node has a conditional handle that was created for one of the graphs.
     pub(crate) fn of(store: &GraphStore, graph: usize) -> Result<Self> {
         let nodes = &store.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let at = |node: usize| index.get(&node).copied().ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         if store.has_unused_handle(graph)? {
-            host::log!("cannot instantiate the graph: no node has one of its conditional handles");
+            host::log!("no node has one of the graph's conditional handles: add a conditional node with it");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let order = store.order(graph)?;
@@ -121,13 +128,14 @@ impl Plan {
         None
     }
 
-    /// Returns the steps without dependents, in their order.
+    /// Returns the indices of the steps without dependents, in ascending order.
     pub(crate) fn exits(&self) -> Vec<usize> {
         let waited = |index: usize| self.steps.iter().any(|s| s.after.iter().any(|a| a.0 == index));
         (0..self.steps.len()).filter(|&i| !waited(i)).collect()
     }
 
-    /// Checks that the memory of copies and fills exists, and that kernels have enough registers.
+    /// Checks that the memory of copies and fills exists, and that a multiprocessor has enough registers for a block of
+    /// each kernel. Returns the first error.
     fn check(&self) -> Result<()> {
         let mut checked = Ok(());
         self.each(&mut |operation| {
@@ -173,7 +181,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     })
 }
 
-/// Checks the flags of `cuGraphInstantiate`.
+/// Checks the flags of `cuGraphInstantiate`: automatic frees and launches from the device exclude each other.
 pub(crate) fn check_flags(flags: u64) -> Result<()> {
     let unknown = flags & !(AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY) != 0;
     if unknown || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
@@ -182,7 +190,8 @@ pub(crate) fn check_flags(flags: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes an executable graph of a plan; it keeps references to the user objects of its graph.
+/// Makes an executable graph from a plan and returns its handle. The executable graph adds references to `objects`, the
+/// user objects of its graph.
 pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> Result<usize> {
     plan.check()?;
     let claims = Claims::of(&plan)?;
@@ -214,20 +223,22 @@ pub(crate) fn destroy(exec: &Exec) -> Result<()> {
     user_object::release_all(objects, &[last])
 }
 
-/// One piece of a launch.
+/// A part of a launch that becomes one task.
 struct LaunchPiece {
+    /// The work, and an estimate of its duration in nanoseconds; `None` for an event and if there is nothing to do.
     work: Option<(Work, u64)>,
     event: Option<EventPoint>,
-    /// Indices of pieces; empty for a piece that waits only for the start of the launch.
+    /// Indices of the pieces that this one waits for; empty if it waits only for the start of the launch.
     after: Vec<usize>,
 }
 
+/// The use of an event by a node.
 enum EventPoint {
     Record(EventUse),
     Wait(EventUse),
 }
 
-/// Adds the pieces of a plan, which begins after `entry`; returns the pieces that no other piece of the plan waits for.
+/// Adds the pieces of a plan that begins after the pieces `entry`, and returns the indices of the pieces that end it.
 fn pieces(plan: &Plan, stream: &StreamRef, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<Vec<usize>> {
     // The last pieces of each step.
     let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
@@ -286,7 +297,8 @@ impl Exec {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuGraphLaunch`: after earlier work on the stream, and after this graph's last launch.
+    /// `cuGraphLaunch`: the nodes run after earlier work on the stream, and after the last launch of this executable
+    /// graph.
     pub(crate) fn launch(&self, stream: &StreamRef) -> Result<()> {
         let mut state = self.lock();
         let mut left = self.check_memory(&state.plan)?;
@@ -344,8 +356,8 @@ impl Exec {
         Ok(())
     }
 
-    /// Checks that the memory of its nodes is ready for a launch. Returns memory that is still allocated from the last
-    /// launch and must be freed first.
+    /// Checks that the memory of the plan's nodes is ready for a launch. Returns memory that is still allocated from
+    /// the last launch and must be freed first.
     fn check_memory(&self, plan: &Plan) -> Result<Vec<Arc<GraphMemory>>> {
         let (mut allocs, mut frees) = (Vec::new(), Vec::new());
         plan.each(&mut |operation| match operation {
@@ -355,7 +367,7 @@ impl Exec {
         });
         let ours = |memory: &Arc<GraphMemory>| allocs.iter().any(|m| Arc::ptr_eq(m, memory));
         if frees.iter().any(|m| !ours(m) && !m.is_allocated()) {
-            host::log!("the graph frees memory that is not allocated");
+            host::log!("the graph frees memory that is not allocated: launch the graph that allocates it first");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let left: Vec<_> = allocs.iter().filter(|m| m.is_allocated()).cloned().collect();
@@ -380,8 +392,8 @@ impl Exec {
     }
 }
 
-/// Returns the earlier tasks of the events that nodes wait for. Called before the queues are locked: recording an event
-/// locks the event first and then the queues.
+/// Returns the tasks of the last records of the events that nodes wait for, by event handle. Called before the queues
+/// are locked: recording an event locks the event first and then the queues.
 fn known_points(all: &[LaunchPiece]) -> HashMap<usize, TaskId> {
     let waits = all.iter().filter_map(|piece| match &piece.event {
         Some(EventPoint::Wait(event)) => Some((event.handle, event.event.task()?)),

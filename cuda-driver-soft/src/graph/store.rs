@@ -27,7 +27,7 @@ pub(crate) struct Node {
 }
 
 pub(crate) struct Graph {
-    /// A number that is unique among all graphs of the process.
+    /// A number that is unique among all graphs and executable graphs of the process.
     pub(crate) id: u32,
     /// The nodes in the order of their creation.
     pub(crate) nodes: Vec<usize>,
@@ -38,7 +38,7 @@ pub(crate) struct Graph {
     pub(crate) owner: Option<usize>,
     /// In a clone: the nodes, by the nodes that they were copied from.
     clones: HashMap<usize, usize>,
-    /// References to user objects.
+    /// User objects by handle, with the number of references that the graph holds.
     pub(crate) objects: BTreeMap<usize, u32>,
     /// The handles of conditional nodes that were created for this graph.
     pub(crate) conditionals: Vec<GraphConditional>,
@@ -58,10 +58,11 @@ const MOST_DEPTH: usize = 200;
 const NO_GRAPH: usize = 0;
 const NO_NODE: usize = 0;
 
-/// The way from a graph to a graph inside it.
+/// The nodes that lead from a graph to a graph inside it.
 enum Path {
+    /// All are child graph nodes.
     ChildGraphs,
-    /// At least one of the graphs is the body of a conditional node.
+    /// At least one is a conditional node.
     Bodies,
 }
 
@@ -74,14 +75,14 @@ pub(crate) struct GraphStore {
     last_node: u64,
 }
 
-/// Returns the graphs of the process.
+/// Locks the graphs of the process.
 pub(crate) fn store() -> MutexGuard<'static, GraphStore> {
     static STORE: OnceLock<Mutex<GraphStore>> = OnceLock::new();
     let store = STORE.get_or_init(Mutex::default);
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records a graph that the program owns, for the check of leaks. The caller does not hold the store.
+/// Records a graph that the program owns, for the check of leaks. The caller must not hold the lock of the store.
 pub(crate) fn note(graph: usize) {
     leak::note_unless_gone("graph", graph, None, move || {
         // The graph may become a child of a node.
@@ -151,7 +152,7 @@ impl GraphStore {
         })
     }
 
-    /// Checks the dependencies of a node: nodes of its graph, each once.
+    /// Checks the dependencies of a new node: they must be nodes of its graph, each named once, with valid edges.
     pub(crate) fn check_dependencies(&self, graph: usize, after: &[Edge]) -> Result<()> {
         self.graph(graph)?;
         let mut seen = HashSet::new();
@@ -165,7 +166,8 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Checks an edge: only an edge from a kernel can be anything other than a plain dependency.
+    /// Checks an edge: it must be a plain dependency or, from a kernel node, a dependency of type 1 (programmatic) that
+    /// starts at port 1 (programmatic) or 2 (launch order).
     fn check_edge(&self, edge: &Edge) -> Result<()> {
         let EdgeData {
             from_port,
@@ -231,7 +233,7 @@ impl GraphStore {
         self.add_owned(graph, after, copy)
     }
 
-    /// Adds a node with the graph itself, which must not have an owner.
+    /// Adds a child graph node with the graph `child` itself, which must not have an owner.
     pub(crate) fn move_child(
         &mut self,
         graph: usize,
@@ -250,8 +252,8 @@ impl GraphStore {
                 self.check_depth(graph, child)?;
                 self.add_owned(graph, after, child)
             }
-            // As on driver 580, the node is added; neither graph can be instantiated or destroyed any more. The node and
-            // its graph do not name each other here, so that no graph contains itself.
+            // As on driver 580, the node is added, and neither graph can be instantiated or destroyed any more. The
+            // node's child is `NO_GRAPH` and the owner of `child` is `NO_NODE`, so that no graph contains itself.
             Some(Path::ChildGraphs) => {
                 host::log!("the graph is moved into itself or into its own child graph: it cannot be used any more");
                 let node = self.add(graph, after, Operation::Child(NO_GRAPH))?;
@@ -265,14 +267,14 @@ impl GraphStore {
         }
     }
 
-    /// Returns the way from `outer` to `inner`; `None` if `inner` is neither `outer` nor in it at any depth.
+    /// Returns the path from `outer` to `inner`; `None` if `inner` is neither `outer` nor in it at any depth.
     fn path(&self, outer: usize, inner: usize) -> Result<Option<Path>> {
         let (mut next, mut path) = (inner, Path::ChildGraphs);
         while next != outer {
             let Some(owner) = self.graph(next)?.owner else {
                 return Ok(None);
             };
-            // Absent after a graph was moved into itself.
+            // The owner is `NO_NODE` after a graph was moved into itself.
             let Some(node) = self.nodes.get(&owner) else {
                 return Ok(None);
             };
@@ -284,7 +286,7 @@ impl GraphStore {
         Ok(Some(path))
     }
 
-    /// Checks the number of graphs inside each other if `graph` gets `child`.
+    /// Checks that at most [`MOST_DEPTH`] graphs are inside each other once `graph` contains `child`.
     fn check_depth(&self, graph: usize, child: usize) -> Result<()> {
         let mut depth = 0;
         let mut next = Some(graph);
@@ -319,7 +321,7 @@ impl GraphStore {
         Ok(node)
     }
 
-    /// `cuGraphConditionalHandleCreate`
+    /// `cuGraphConditionalHandleCreate`: returns the number that the program gets as the handle.
     pub(crate) fn add_handle(&mut self, graph: usize, handle: Arc<ConditionalHandle>) -> Result<u64> {
         let number = handle.value.handle();
         let conditional = GraphConditional { handle, node: None };
@@ -327,8 +329,8 @@ impl GraphStore {
         Ok(number)
     }
 
-    /// Returns the handle with this number, of the graph or of a graph that contains it, if no node has it yet. Returns
-    /// the graph and the index of the handle, too.
+    /// Finds the conditional handle with this number in the graph or in a graph that contains it, and checks that no
+    /// node has it yet. Returns the graph that has the handle, the index of the handle in that graph, and the handle.
     fn free_handle(&self, graph: usize, number: u64) -> Result<(usize, usize, Arc<ConditionalHandle>)> {
         let mut next = Some(graph);
         while let Some(graph) = next {
@@ -337,7 +339,7 @@ impl GraphStore {
             if let Some(index) = all.position(|c| c.handle.value.handle() == number) {
                 let found = &of.conditionals[index];
                 if found.node.is_some() {
-                    host::log!("another node has the conditional handle {number:#x}");
+                    host::log!("another node has the conditional handle {number:#x}: create a handle for each node");
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 return Ok((graph, index, found.handle.clone()));
@@ -356,7 +358,7 @@ impl GraphStore {
         Ok(self.graph(graph)?.conditionals.iter().any(|c| c.node.is_none()))
     }
 
-    /// Adds a conditional node with empty bodies.
+    /// Adds a conditional node with `count` empty bodies and the conditional handle `number`.
     pub(crate) fn add_conditional(
         &mut self,
         graph: usize,
@@ -386,8 +388,8 @@ impl GraphStore {
         Ok((node, conditional))
     }
 
-    /// Returns a node that is in the body of a conditional node and is not supported there, with the reason that driver
-    /// 580 gives. `inside` is true if the graph itself is in a body.
+    /// Returns the first node that is in the body of a conditional node and is not supported there, and the reason that
+    /// driver 580 gives. `inside` is true if the graph itself is in a body.
     pub(crate) fn unsupported_in_bodies(&self, graph: usize, inside: bool) -> Result<Option<(Reason, usize)>> {
         const UNSUPPORTED: Reason = Reason::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
         for &handle in &self.graph(graph)?.nodes {
@@ -451,15 +453,15 @@ impl GraphStore {
         Ok(())
     }
 
-    /// `cuGraphClone`: copies the graph and its child graphs, and references its user objects.
+    /// `cuGraphClone`: copies the graph and its child graphs. Each copy adds references to the user objects of its
+    /// original.
     pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
         self.check_no_memory(graph)?;
         let objects = self.graph(graph)?.objects.clone();
         user_object::retain_all(&objects)?;
         let copy = self.create();
         let nodes = self.graph(graph)?.nodes.clone();
-        // A node may depend on a node that was created later, so all nodes come first and their dependencies after
-        // that.
+        // A node may depend on a node that was created later, so the dependencies are copied after all nodes.
         let mut clones = HashMap::new();
         for &node in &nodes {
             let operation = match self.node(node)?.operation.clone() {
@@ -496,7 +498,8 @@ impl GraphStore {
         Ok(copy)
     }
 
-    /// `cuGraphDestroy`: destroys a graph without an owner. The caller drops the returned parts without the lock.
+    /// `cuGraphDestroy`: destroys a graph that has no owner and that no stream captures to. The caller drops the
+    /// returned parts without the lock.
     pub(crate) fn destroy(&mut self, graph: usize, captures: &Captures) -> Result<Destroyed> {
         if self.graph(graph)?.owner.is_some() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -589,7 +592,7 @@ impl GraphStore {
     }
 
     /// Returns the nodes of a graph: first those without dependencies, in the order of their creation, then each of the
-    /// others after its dependencies.
+    /// others after its dependencies. Returns `CUDA_ERROR_INVALID_VALUE` if the dependencies form a cycle.
     pub(crate) fn order(&self, graph: usize) -> Result<Vec<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let mut open: HashMap<usize, usize> = HashMap::new();
@@ -616,19 +619,19 @@ impl GraphStore {
             }
         }
         if order.len() < nodes.len() {
-            host::log!("cannot instantiate the graph: its dependencies form a cycle");
+            host::log!("the dependencies of the graph form a cycle: remove one of them");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(order)
     }
 
-    /// Returns the last node of a graph that is in a cycle or between two cycles, which driver 580 reports for
-    /// empty nodes (for kernel nodes, it reports the first one); `None` if there is no cycle.
+    /// Returns the last node of a graph that is in a cycle or between two cycles; `None` if there is no cycle. Driver
+    /// 580 reports this node if the nodes are empty nodes, and the first such node if they are kernel nodes.
     pub(crate) fn node_of_cycle(&self, graph: usize) -> Result<Option<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let edges = self.edges(graph)?;
         let mut left: HashSet<usize> = nodes.iter().copied().collect();
-        // Removes nodes without predecessors until there are none, then does the same against the edges' direction.
+        // Removes nodes without predecessors until all others have one, then nodes without successors.
         for forward in [true, false] {
             let ends = edges
                 .iter()
@@ -655,7 +658,8 @@ impl GraphStore {
         Ok(nodes.iter().rev().copied().find(|node| left.contains(node)))
     }
 
-    /// `cuGraphGetEdges`: pairs of an edge and the dependent node, in the order of the nodes that the edges start from.
+    /// `cuGraphGetEdges`: returns pairs of an edge and the dependent node, in the order of the nodes that the edges
+    /// start from.
     pub(crate) fn edges(&self, graph: usize) -> Result<Vec<(Edge, usize)>> {
         let nodes = &self.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
@@ -667,7 +671,7 @@ impl GraphStore {
         Ok(edges)
     }
 
-    /// `cuGraphNodeGetDependentNodes`
+    /// `cuGraphNodeGetDependentNodes`: returns edges whose `node` is the dependent node.
     pub(crate) fn dependents(&self, node: usize) -> Result<Vec<Edge>> {
         let edges = self.edges(self.node(node)?.graph)?;
         let ours = edges.into_iter().filter(|(from, _)| from.node == node);
@@ -682,7 +686,7 @@ impl GraphStore {
         Ok(nodes.filter(root).collect())
     }
 
-    /// `cuGraphNodeFindInClone`
+    /// `cuGraphNodeFindInClone`: returns the node of `clone` that was copied from `node`.
     pub(crate) fn find_in_clone(&self, node: usize, clone: usize) -> Result<usize> {
         self.node(node)?;
         let found = self.graph(clone)?.clones.get(&node).copied();

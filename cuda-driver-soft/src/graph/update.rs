@@ -17,8 +17,9 @@ use crate::state::error::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
     pub(crate) difference: Difference,
-    /// The node of the given graph, and one of its dependencies; 0 for none.
+    /// The node of the new graph that does not match; 0 for none.
     pub(crate) node: usize,
+    /// The dependency of `node` that does not match; 0 for none.
     pub(crate) from: usize,
 }
 
@@ -71,8 +72,8 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     }
 }
 
-/// Checks two copies: as documented, each side stays on the host or on the device, and the number of dimensions stays
-/// the same. Page-locked memory counts as device memory here.
+/// Checks two copies. The manual requires that each side stays on the host or on the device, and that the number of
+/// dimensions stays the same. Page-locked memory counts as device memory here.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.on_host().ok();
     let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
@@ -105,9 +106,9 @@ impl Exec {
         })
     }
 
-    /// `cuGraphExecUpdate`
+    /// `cuGraphExecUpdate`: takes the operations of a graph with the same topology.
     ///
-    /// On success the executable graph keeps the user objects of the new graph, as on driver 580, instead of its own.
+    /// On success, the executable graph releases its user objects and keeps those of the new graph, as on driver 580.
     pub(crate) fn update(&self, new: &Plan, objects: BTreeMap<usize, u32>) -> Result<std::result::Result<(), Refusal>> {
         user_object::retain_all(&objects)?;
         let mut state = self.lock();
@@ -137,8 +138,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Pairs the steps with those of another plan. As documented, this begins at the steps without dependents, in their
-    /// order, and follows their dependencies in the order in which they were added.
+    /// Pairs the steps with those of another plan. As documented, this begins at the steps without dependents, in the
+    /// order of their nodes' creation, and follows their dependencies in the order in which they were added.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
             difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
@@ -150,7 +151,8 @@ impl Plan {
             return Err(refuse(0, 0));
         }
         if exits.len() != new_exits.len() {
-            // Driver 580 reports the last extra node here.
+            // If the new graph has more exits, driver 580 reports the last one that remains if the others are paired
+            // from the end.
             let extra = new_exits.iter().rev().nth(exits.len()).or(new_exits.first());
             return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
         }

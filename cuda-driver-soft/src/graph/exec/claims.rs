@@ -16,7 +16,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Claims everything that the nodes of a plan need, or nothing.
+    /// Claims everything that the nodes of a plan need, or nothing. Returns `CUDA_ERROR_NOT_SUPPORTED` if another
+    /// executable graph has a part of it.
     pub(super) fn of(plan: &Plan) -> Result<Self> {
         let mut claims = Claims::default();
         let mut refused = None;

@@ -1,4 +1,5 @@
-//! Conditional nodes of executable graphs: when the value is known, the launch continues with a body.
+//! Conditional nodes of executable graphs. When a node runs, it reads the value of its handle and submits the body that
+//! the value selects.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
     all
 }
 
-/// Returns the work that sets the handles' values at the start of a launch; `None` without conditional nodes.
+/// Returns the work that begins a launch for all conditional handles of a plan, and sets the values of those that have
+/// a launch value; `None` if the plan has no conditional nodes.
 pub(super) fn begin(plan: &Plan) -> Option<Work> {
     let handles = handles(plan);
     (!handles.is_empty()).then(|| {
@@ -34,7 +36,8 @@ pub(super) fn begin(plan: &Plan) -> Option<Work> {
     })
 }
 
-/// Returns the work of a conditional node.
+/// Returns the work of a conditional node: the body that the value selects and, for a `while` node, the same work again
+/// after the body.
 pub(super) fn work(node: Arc<ConditionalNode>, bodies: Vec<Arc<Plan>>, stream: StreamRef) -> Work {
     Work::Then(Box::new(move || {
         let Some(body) = node.chosen().and_then(|index| bodies.get(index)) else {
@@ -62,6 +65,7 @@ fn submit(body: &Plan, stream: &StreamRef) -> Result<Vec<TaskId>> {
     let mut all = Vec::new();
     let exits = pieces(body, stream, &[], &mut all)?;
     let mut ids: Vec<TaskId> = Vec::with_capacity(all.len());
+    // Event nodes are not supported in bodies, so no piece has an event.
     for LaunchPiece { work, after, .. } in all {
         let after: Vec<TaskId> = after.iter().map(|&piece| ids[piece]).collect();
         let (work, cost) = work.unwrap_or((Work::Join, 0));
