@@ -86,7 +86,7 @@ exports! {
         if messages::unregister(callback as usize) {
             Ok(())
         } else {
-            host::log!("{callback:p} is not a registered callback; a real driver may crash here");
+            host::log!("{callback:p} is not a registered callback; the NVIDIA driver may crash here");
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
     }

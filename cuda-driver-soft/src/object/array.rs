@@ -2,8 +2,8 @@
 //!
 //! An array is one allocation that the host cannot reach by address, lies in imported memory
 //! ([`external`](crate::object::external)), or has memory that is mapped later ([`sparse`](crate::object::sparse)).
-//! Texels are stored row by row and slice by slice without gaps, and each level at a multiple of 16 bytes; the layout
-//! of a GPU, which keeps neighbours close together, is not modelled.
+//! Texels are stored row by row and slice by slice without gaps, and each level begins at a multiple of 16 bytes; the
+//! layout of a GPU, which keeps neighbours close together, is not modelled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,6 +51,7 @@ static MIPMAPS: Table<Mipmap> = Table::new(HandleKind::Mipmap);
 #[derive(Debug)]
 pub(crate) struct Array {
     pub(crate) handle: usize,
+    /// ID of the context that owns the array.
     context: u64,
     pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
@@ -62,6 +63,7 @@ pub(crate) struct Array {
 /// The memory of an array.
 #[derive(Clone, Debug)]
 pub(crate) enum Texels {
+    /// One allocation, or a mapping of imported memory.
     Own(Allocation),
     /// Memory that may be absent.
     Unbacked(Arc<Unbacked>),
@@ -77,7 +79,8 @@ impl Texels {
 }
 
 impl Array {
-    /// Returns the memory of an array that was created without memory. Driver 580 refuses levels of mipmapped arrays.
+    /// Returns the memory of an array that was created without memory; `CUDA_ERROR_INVALID_VALUE` for another array
+    /// and, as on driver 580, for a level of a mipmapped array.
     pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
         match self.mipmap {
             None => self.memory.unbacked(),
@@ -87,7 +90,8 @@ impl Array {
 }
 
 impl Mipmap {
-    /// Returns the memory of a mipmapped array that was created without memory.
+    /// Returns the memory of a mipmapped array that was created without memory; `CUDA_ERROR_INVALID_VALUE` for another
+    /// one.
     pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
         self.memory.unbacked()
     }
@@ -97,6 +101,7 @@ impl Mipmap {
 #[derive(Debug)]
 pub(crate) struct Mipmap {
     handle: usize,
+    /// ID of the context that owns the array.
     context: u64,
     pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
@@ -140,7 +145,8 @@ impl ArrayDescriptor {
         Ok(shape)
     }
 
-    /// Checks the descriptor against a device's limits, which differ for mipmapped arrays.
+    /// Checks the descriptor against a device's limits, which differ for mipmapped arrays. Returns the arrangement and
+    /// the format of the texels.
     fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, TexelFormat)> {
         let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO | SPARSE | DEFERRED;
         if self.flags & !known != 0 || self.width == 0 {
@@ -185,7 +191,8 @@ impl ArrayDescriptor {
         }
     }
 
-    /// Checks the flag of sparse arrays. On driver 580 they have two or three dimensions, and cannot be surfaces.
+    /// Checks the flag of sparse arrays. On driver 580 they have two or three dimensions, and can neither be surfaces
+    /// nor have deferred mapping.
     fn check_sparse(&self, shape: Shape) -> Result<()> {
         let has_tiles = matches!(shape, Shape::D2 | Shape::D3 | Shape::A2);
         if self.has(SPARSE) && (self.has(SURFACE | DEFERRED) || !has_tiles) {
@@ -264,7 +271,7 @@ impl ArrayDescriptor {
     }
 }
 
-/// Returns the device attributes that limit the size of an array.
+/// Returns the device attributes that limit the width, height and depth of an array; `None` for no limit.
 fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     let [width, height, depth] = match shape {
         Shape::D1 if mipmapped => [
@@ -314,7 +321,7 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
             Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS),
         ],
     };
-    // The limit of a one-dimensional surface is lower.
+    // One-dimensional surfaces have a limit of their own.
     let width = match shape {
         Shape::D1 if flags & SURFACE != 0 => Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH),
         _ => width,
@@ -392,7 +399,7 @@ pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<u
     Ok(array.handle)
 }
 
-/// `cuMipmappedArrayCreate`: caps the number of levels at the largest possible one.
+/// `cuMipmappedArrayCreate`: clamps the number of levels to the range from 1 to the largest possible number.
 pub(crate) fn create_mipmap(context: &Context, descriptor: ArrayDescriptor, levels: u32) -> Result<usize> {
     create_mipmap_in(context, descriptor, levels, |bytes| allocate(context, bytes))
 }
@@ -423,7 +430,7 @@ pub(crate) fn create_mipmap_in(
     Ok(mipmap.handle)
 }
 
-/// Waits for a context's work before the memory of one of its arrays is freed.
+/// Waits for a context's work before the memory of one of its arrays is freed. Returns the error of failed work.
 fn drain(context: u64) -> Result<()> {
     if let Ok(context) = context::table().get(context as usize) {
         context.drain();
@@ -435,7 +442,7 @@ fn free(memory: &Texels) {
     let Texels::Own(memory) = memory else {
         return;
     };
-    // The memory is already free if the context was destroyed first.
+    // The memory is already free if another thread has destroyed the context in the meantime.
     if let Ok(freed) = address_space().free_if(memory.base, |a| a.id == memory.id) {
         freed::forget(&freed);
     }
@@ -495,7 +502,8 @@ pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     Ok(array.handle)
 }
 
-/// Removes the arrays of a context that is being destroyed. The context's teardown frees their memory.
+/// Removes the arrays of a context that is being destroyed, and frees the memory of mipmapped arrays. The memory of
+/// other arrays is freed with the context's other allocations.
 pub(crate) fn forget_all_of(context: &Context) {
     for mipmap in MIPMAPS.all() {
         if mipmap.context == context.id() {

@@ -26,8 +26,9 @@ pub(crate) fn most_blocks(function: &Function) -> u32 {
     }
 }
 
-/// Returns the cluster size of a launch from the requested size and the kernel's directives, or `None` for a launch
-/// without clusters.
+/// Returns the cluster size of a launch from the requested size and the size that the kernel requires, or `None` for a
+/// launch without clusters. Returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` if the size does not suit the kernel or the grid,
+/// and `CUDA_ERROR_NOT_SUPPORTED` if the device has no clusters.
 pub(crate) fn of_launch(
     function: &Function,
     device: &Device,
@@ -58,17 +59,20 @@ pub(crate) fn of_launch(
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
     let most = directives.maxclusterrank.unwrap_or(u32::MAX).min(most_blocks(function));
     if blocks > most.into() {
-        return refuse("too many blocks in a cluster");
+        return refuse(&format!(
+            "the cluster has {blocks} blocks, but at most {most} are allowed"
+        ));
     }
     if device.limit(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0 {
-        host::log!("the device does not support clusters; they need compute capability 9.0");
+        host::log!("the device does not support clusters; they need compute capability 9.0 or higher");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     Ok(Some(cluster))
 }
 
-/// Returns the number of clusters of `blocks` blocks that are resident at the same time on `all` multiprocessors. This
-/// is an estimate: all groups of multiprocessors but the last have the same size here.
+/// Returns the number of clusters of `blocks` blocks that can be resident at the same time on `all` multiprocessors. A
+/// block has `threads` threads and `dynamic` bytes of dynamic shared memory. The result is an estimate: all groups of
+/// multiprocessors but the last have the same size here.
 pub(crate) fn max_active(
     function: &Function,
     (device, all): (&Device, u32),

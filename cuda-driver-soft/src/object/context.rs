@@ -24,21 +24,25 @@ pub(crate) struct Context {
     pub(crate) primary: bool,
     /// For the context of a green context: the primary context, which owns all objects created in it.
     parent: Option<Arc<Context>>,
+    /// The number that `cuCtxGetId` returns.
     serial: AtomicU64,
     flags: AtomicU32,
+    /// False after the context was destroyed, and while a primary context is not active.
     alive: AtomicBool,
     /// Reference count of `cuCtxAttach` and `cuCtxDetach`; 1 at creation.
     usage: AtomicU32,
     queues: Mutex<Queues>,
     options: Mutex<ContextOptions>,
-    /// Contexts that this context has peer access to.
+    /// IDs of the contexts that this context has peer access to.
     peers: Mutex<BTreeSet<u64>>,
 }
 
 /// Settings of a context that programs can change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContextOptions {
+    /// A `CUfunc_cache`.
     pub(crate) cache_config: u32,
+    /// A `CUsharedconfig`.
     pub(crate) shared_config: u32,
     pub(crate) limits: Limits,
 }
@@ -46,8 +50,8 @@ pub(crate) struct ContextOptions {
 impl ContextOptions {
     fn of(device: &'static Device) -> ContextOptions {
         ContextOptions {
-            cache_config: 0,
-            shared_config: 1,
+            cache_config: 0,  // CU_FUNC_CACHE_PREFER_NONE
+            shared_config: 1, // CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE
             limits: Limits::of(device),
         }
     }
@@ -65,7 +69,7 @@ const USER_COREDUMP: u32 = CUctx_flags::CU_CTX_USER_COREDUMP_ENABLE.0;
 
 static TABLE: Table<Context> = Table::new(HandleKind::Context);
 
-/// Returns the table of contexts that are not destroyed.
+/// Returns the table of contexts that are not destroyed. A primary context stays in it while it is not active.
 pub(crate) fn table() -> &'static Table<Context> {
     &TABLE
 }
@@ -95,7 +99,7 @@ pub(crate) fn current_handle() -> usize {
 }
 
 /// Returns the live context with this handle, or the primary context if the handle belongs to a green context. Returns
-/// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context.
+/// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, and `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     exactly(handle)?.owner()
 }
@@ -135,7 +139,8 @@ pub(crate) fn current_exactly() -> Result<Arc<Context>> {
     }
 }
 
-/// Returns the current context even if it is destroyed: its device and flags can still be queried.
+/// Returns the current context even if it was destroyed after it became current: its device and flags can still be
+/// queried. Returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` if it was destroyed before.
 pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
     match stack(|s| s.last().cloned()) {
         None => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -153,7 +158,7 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
     }
 }
 
-/// Creates a context and pushes it.
+/// Creates a context, makes it current in the calling thread, and returns its handle.
 pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     let device = device::get(ordinal)?;
     check_flags(flags)?;
@@ -177,6 +182,7 @@ fn flags_at_creation(flags: u32) -> u32 {
     flags & !USER_COREDUMP | coredump
 }
 
+/// Creates a context without making it current.
 pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Context> {
     insert(flags, device, primary, None)
 }
@@ -370,7 +376,7 @@ impl Context {
         limits.stack = limits.stack.max(local);
     }
 
-    /// Returns the engine options that follow from the context's limits.
+    /// Returns the engine's options for a launch: the limits of the context, and `CUDA_SOFT_REGISTERS`.
     pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
         engine::Options {

@@ -17,7 +17,8 @@ pub(crate) struct Device {
     physical: u32,
 }
 
-/// Returns the devices described by `CUDA_SOFT_DEVICES` and selected by `CUDA_VISIBLE_DEVICES`.
+/// Returns the devices described by `CUDA_SOFT_DEVICES` and selected by `CUDA_VISIBLE_DEVICES`; `CUDA_ERROR_NO_DEVICE`
+/// if there are none, and `CUDA_ERROR_INVALID_DEVICE` if the first is invalid or the second repeats a number.
 pub(crate) fn from_environment() -> Result<Vec<Device>> {
     let all = settings::devices().map_err(|reason| {
         host::log!("{reason}");
@@ -81,7 +82,8 @@ impl Device {
         format!("Software CUDA device (sm_{})", self.profile.sm)
     }
 
-    /// Returns a UUID that is the same in every process and different for each device.
+    /// Returns a UUID that is different for each device, and the same in every process with the same
+    /// `CUDA_SOFT_DEVICES`.
     pub(crate) fn uuid(&self) -> [u8; 16] {
         let mut uuid = *b"soft-cuda-dev\0\0\0";
         uuid[13] = self.profile.sm as u8;
@@ -94,7 +96,7 @@ impl Device {
         settings::memory_bytes()
     }
 
-    /// `cuDeviceGetPCIBusId`: an invented address, whose bus is the number of the device plus 1.
+    /// `cuDeviceGetPCIBusId`: an invented address, whose bus is the device's index among all devices plus 1.
     pub(crate) fn pci_bus_id(&self) -> String {
         format!("0000:{:02X}:00.0", self.pci_bus())
     }
@@ -112,14 +114,14 @@ impl Device {
         }
     }
 
-    /// Returns the value of an attribute that every profile has.
+    /// Returns the value of an attribute that every profile has, independent of the CUDA version.
     pub(crate) fn limit(&self, attribute: Attribute) -> u32 {
         self.profile.attribute(attribute).unwrap_or(0) as u32
     }
 }
 
-/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Driver 580
-/// ignores text after the last number, and so does this function.
+/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Ignores text
+/// after a number; driver 580 ignores text after the last one.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
     let number = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_hexdigit());

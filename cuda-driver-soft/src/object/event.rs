@@ -1,4 +1,4 @@
-//! Events: markers in the order of work, with a time.
+//! Events: points in the order of work that calls and streams can wait for, with the time at which work reached them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) struct Event {
     shared: Option<EventCounters>,
 }
 
-/// The last `cuEventRecord` of an event.
+/// The last record of an event.
 enum EventRecord {
     Work {
         task: TaskId,
@@ -38,7 +38,7 @@ enum EventRecord {
 /// Returns the event with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     TABLE.get(handle).map_err(|missing| {
-        host::log!("event {handle:#x} {missing}; a real driver may crash here");
+        host::log!("event {handle:#x} {missing}; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }
@@ -85,7 +85,7 @@ impl Event {
         Ok(shared.export())
     }
 
-    /// Returns the task of the last record, or `None` if it needs no waiting.
+    /// Returns a task that is done when the last record is, or `None` if there is nothing to wait for.
     pub(crate) fn task(&self) -> Option<TaskId> {
         if let Some(shared) = &self.shared {
             // Another process may have recorded the event last.
@@ -110,7 +110,8 @@ impl Event {
         }
     }
 
-    /// Returns the recorded time, or `None` while the record is pending.
+    /// Returns the recorded time, or `None` while the record is pending. Returns `CUDA_ERROR_INVALID_HANDLE` if the
+    /// event was not recorded, or was last recorded on a capturing stream.
     pub(crate) fn time(&self) -> Result<Option<Instant>> {
         match &*self.lock() {
             Some(EventRecord::Work { time, .. }) => Ok(time.get().copied()),
@@ -150,6 +151,7 @@ impl Event {
             // Check this process's task first: the query makes the scheduler run it.
             let own = self.own_task();
             let own = own.is_none_or(|task| scheduler().are_done(&[task]));
+            // After a fault, the work that counts the record is dropped.
             return own && (shared.are_done() || scheduler().fault().is_some());
         }
         self.task().is_none_or(|task| scheduler().are_done(&[task]))

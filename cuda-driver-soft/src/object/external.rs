@@ -1,6 +1,6 @@
 //! External memory: memory that is imported by a file descriptor and then mapped, as a buffer or as a mipmapped array.
 //!
-//! Graphics APIs make such descriptors on a GPU. In this driver, only memory of `cuMemCreate` has them.
+//! On a GPU, such descriptors come from graphics APIs. This driver imports only descriptors of memory of `cuMemCreate`.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ static TABLE: Table<ExternalMemory> = Table::new(HandleKind::ExternalMemory);
 pub(crate) struct ExternalMemory {
     handle: usize,
     memory: Arc<Physical>,
-    /// The size in bytes that the program has given.
+    /// The size in bytes that the program passed.
     bytes: u64,
 }
 
-/// `cuImportExternalMemory` of a file descriptor, which the caller closes. Driver 580 returns `CUDA_ERROR_UNKNOWN` for
-/// a descriptor of another driver or of no driver.
+/// `cuImportExternalMemory` of a file descriptor, which the exported function closes afterwards. Driver 580 returns
+/// `CUDA_ERROR_UNKNOWN` for a descriptor of another driver or of no driver.
 pub(crate) fn import(context: &Arc<Context>, descriptor: i32, bytes: u64) -> Result<usize> {
     let (_, memory) = virtual_memory::open(descriptor).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
     let made = TABLE.insert_with(|handle| ExternalMemory { handle, memory, bytes });

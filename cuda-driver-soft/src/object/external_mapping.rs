@@ -24,8 +24,8 @@ fn mappings() -> MutexGuard<'static, BTreeMap<u64, Mapped>> {
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Maps a part of memory to addresses of its own. The address has the offset of the part from a multiple of 2 MiB, as
-/// on driver 580.
+/// Maps a part of memory to addresses of its own. As on driver 580, the first address is a multiple of 2 MiB plus the
+/// remainder of `offset` after division by 2 MiB.
 pub(super) fn map(context: &Context, memory: &Arc<Physical>, offset: u64, bytes: u64) -> Result<Allocation> {
     let lead = offset % GRANULE;
     let room = (lead + bytes).next_multiple_of(GRANULE);

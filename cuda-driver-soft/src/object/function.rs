@@ -25,6 +25,7 @@ pub(crate) struct Function {
     settings: Mutex<BTreeMap<u32, i32>>,
     /// Handle and settings of the `CUkernel` that this function belongs to, if any.
     of_kernel: OnceLock<(usize, Weak<KernelSettings>)>,
+    /// The `CUfunc_cache` of `cuFuncSetCacheConfig`.
     pub(crate) cache_config: AtomicU32,
     old: Mutex<OldLaunch>,
 }
@@ -33,6 +34,7 @@ pub(crate) struct Function {
 #[derive(Clone, Debug)]
 pub(crate) struct OldLaunch {
     pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
     /// The parameter bytes written so far. A launch passes the first `size` of them.
     pub(crate) params: Vec<u8>,
@@ -50,7 +52,8 @@ impl Default for OldLaunch {
     }
 }
 
-/// Returns the function with this handle. Driver 580 accepts a `CUkernel` instead for launches and occupancy only.
+/// Returns the function with this handle, which cannot be a `CUkernel`: driver 580 accepts those only for launches and
+/// occupancy, which use `library::function_or_kernel`.
 pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
     TABLE.get(handle).map_err(|missing| {
         host::log!("function {handle:#x} {missing}");
@@ -112,7 +115,7 @@ impl Function {
         (!size.contains(&0)).then_some(size)
     }
 
-    /// Returns the maximum number of threads in a block.
+    /// Returns the number of threads that `.maxntid` allows in a block, at most 1024.
     pub(crate) fn max_threads(&self) -> u32 {
         self.kernel.max_threads_per_block()
     }

@@ -16,7 +16,8 @@ use engine::memory::{Allocation, AllocationKind, address_space};
 /// Driver 580 counts the memory of graphs in multiples of this many bytes and keeps it in use until it is trimmed.
 const CHUNK: u64 = 32 << 20;
 
-/// Memory of a graph. It lives as long as a node, an executable graph or the allocated bytes refer to it.
+/// Memory of an allocation node. It lives as long as a node or an executable graph refers to it, and while it is
+/// allocated.
 #[derive(Debug)]
 pub(crate) struct GraphMemory {
     pub(crate) address: u64,
@@ -29,7 +30,7 @@ pub(crate) struct GraphMemory {
 
 #[derive(Debug, Default)]
 struct GraphMemoryState {
-    /// True if an executable graph allocates the memory.
+    /// True if an executable graph has the allocation. No other executable graph can have it.
     claimed: bool,
     /// Number of launches that allocated the memory, minus the number of times that it was freed.
     open: u64,
@@ -40,7 +41,9 @@ struct GraphMemoryState {
 /// Graph memory of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct GraphMemoryUsage {
+    /// Bytes that launches allocated and that are not freed.
     allocated: u64,
+    /// The largest value of `allocated` since the last trim, rounded up to a multiple of [`CHUNK`].
     used: u64,
     most_used: u64,
     most_reserved: u64,
@@ -72,6 +75,7 @@ impl GraphMemoryUsage {
 }
 
 impl GraphMemory {
+    /// Creates the memory of a new node. Until a launch allocates it, it is not accessible.
     pub(crate) fn new(context: &Context, bytes: u64) -> Result<Arc<Self>> {
         if bytes == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -164,7 +168,7 @@ impl Drop for GraphMemory {
     }
 }
 
-/// Returns the graph memory of an allocation, if it is allocated.
+/// Returns the graph memory behind an allocation, from a launch that allocates it until the work that frees it has run.
 pub(crate) fn of(allocation: &Allocation) -> Option<Arc<GraphMemory>> {
     known().allocated.get(&allocation.id).cloned()
 }
@@ -186,7 +190,7 @@ pub(crate) fn at(address: u64) -> Option<Arc<GraphMemory>> {
     known().all.get(&address).and_then(Weak::upgrade)
 }
 
-/// `cuDeviceGetGraphMemAttribute`: used and reserved bytes, now and at most.
+/// `cuDeviceGetGraphMemAttribute`: returns the used or reserved bytes, current or peak. The current numbers are equal.
 pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     device::get(ordinal)?;
     let bytes = known().devices.get(&ordinal).copied().unwrap_or_default();
@@ -199,7 +203,7 @@ pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     }
 }
 
-/// `cuDeviceSetGraphMemAttribute`: resets a high-water mark.
+/// `cuDeviceSetGraphMemAttribute`: resets a high-water mark. `value` must be 0.
 pub(crate) fn reset_attribute(ordinal: i32, attribute: Id, value: u64) -> Result<()> {
     device::get(ordinal)?;
     let mut known = known();
@@ -212,7 +216,8 @@ pub(crate) fn reset_attribute(ordinal: i32, attribute: Id, value: u64) -> Result
     Ok(())
 }
 
-/// `cuDeviceGraphMemTrim`: returns unallocated memory to the device.
+/// `cuDeviceGraphMemTrim`: reduces the used and reserved bytes to the allocated ones, rounded up. The memory itself
+/// stays reserved for its node.
 pub(crate) fn trim(ordinal: i32) -> Result<()> {
     device::get(ordinal)?;
     let mut known = known();

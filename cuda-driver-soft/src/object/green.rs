@@ -1,8 +1,8 @@
 //! Green contexts, which restrict kernels to some multiprocessors of the device, each within a primary context.
 //!
 //! Memory, modules, events and arrays that are created in a green context belong to the primary context. Streams keep
-//! the handle of their green context. The multiprocessors limit cooperative launches and are what `%smid` names; they
-//! have no effect on speed.
+//! the handle of their green context. The number of multiprocessors limits cooperative launches, and `%smid` returns
+//! their numbers; they have no effect on speed.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) struct GreenContext {
 
 static TABLE: Table<GreenContext> = Table::new(HandleKind::GreenContext);
 
-/// Returns the live green context with this handle: `CUDA_ERROR_INVALID_CONTEXT` for NULL and unknown handles,
-/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` for destroyed ones.
+/// Returns the live green context with this handle. Returns `CUDA_ERROR_INVALID_CONTEXT` for NULL and unknown handles,
+/// and `CUDA_ERROR_CONTEXT_IS_DESTROYED` for destroyed ones.
 pub(crate) fn get(handle: usize) -> Result<Arc<GreenContext>> {
     TABLE.get(handle).map_err(|missing| match missing {
         Missing::Unknown => Error::CUDA_ERROR_INVALID_CONTEXT,
@@ -62,7 +62,7 @@ pub(crate) fn create(primary: &Arc<Context>, resource: Multiprocessors, numbers:
     green.handle
 }
 
-/// Removes a green context that is destroyed. Its context counts as destroyed, too.
+/// Removes a green context and its context, and marks the context as destroyed.
 pub(crate) fn remove(handle: usize) -> Result<Arc<GreenContext>> {
     get(handle)?;
     let green = TABLE

@@ -107,7 +107,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     Ok(IpcHandle::of(file, allocation.bytes).encode())
 }
 
-/// Exported memory that is open in this process: memory of another process, or of an own pool.
+/// Exported memory that is open in this process: memory of another process, or of a pool of this process.
 struct OpenedMemory {
     identity: (u64, u64),
     /// ID of the mapping.
@@ -154,7 +154,8 @@ pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u
     map_opened(&mut opened(), &handle, file, context.id(), true)
 }
 
-/// `cuIpcCloseMemHandle`: returns the ID of the mapping to unmap on the last close.
+/// `cuIpcCloseMemHandle`: returns the ID of the mapping that the caller must unmap, or `None` if the memory is open
+/// more than once.
 pub(crate) fn close(address: u64) -> Result<Option<u64>> {
     let mut opened = opened();
     let entry = opened.get_mut(&address).filter(|o| !o.is_pooled);
@@ -169,7 +170,7 @@ pub(crate) fn close(address: u64) -> Result<Option<u64>> {
     Ok(Some(entry.id))
 }
 
-/// Maps an opened file and remembers it.
+/// Maps an opened file, records it and returns its address.
 fn map_opened(
     opened: &mut BTreeMap<u64, OpenedMemory>,
     handle: &IpcHandle,
@@ -179,7 +180,7 @@ fn map_opened(
 ) -> Result<u64> {
     let bytes = handle.bytes.min(file.bytes());
     if bytes == 0 {
-        host::log!("the handle is damaged: it names no bytes");
+        host::log!("the handle is damaged: its memory has no bytes");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let physical = address_space().open(file);
@@ -207,7 +208,8 @@ pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
     entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
 }
 
-/// Removes the record of opened memory that was closed or freed, or whose context was destroyed.
+/// Removes the record of opened memory that was closed or freed, or whose context was destroyed, and releases its
+/// addresses.
 pub(crate) fn forget(freed: &Allocation) {
     if freed.kind != AllocationKind::Mapped {
         return;
@@ -220,8 +222,8 @@ pub(crate) fn forget(freed: &Allocation) {
     }
 }
 
-/// The counters of an interprocess event, shared by all its processes: the number of records, and the last record that
-/// is done.
+/// The counters of an interprocess event, shared by all its processes: the number of records, and the number of the
+/// latest record that is done.
 #[derive(Clone, Debug)]
 pub(crate) struct EventCounters(Arc<SharedFile>);
 
@@ -264,7 +266,7 @@ impl EventCounters {
         }))
     }
 
-    /// Returns true if all records are done.
+    /// Returns true if the last record is done.
     pub(crate) fn are_done(&self) -> bool {
         self.count(1).load(SeqCst) >= self.count(0).load(SeqCst)
     }

@@ -13,7 +13,7 @@ use image::link::{self, Input};
 use image::{Image, fatbin};
 use ptx::{NOT_RECOGNIZED, ir};
 
-/// Size of an ELF header; a shorter image is not ELF.
+/// Size of an ELF header in bytes; a shorter image is not ELF.
 const ELF_HEADER: usize = 64;
 
 /// JIT compiler options.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns the register limit that follows from the options, like `.maxnreg`.
+    /// Returns the register limit that follows from the options: the smaller of the two limits.
     fn register_limit(&self) -> Option<u32> {
         let by_threads = self.threads_per_block.map(|threads| {
             let warps = threads.div_ceil(32).clamp(1, 32).next_multiple_of(4);
@@ -42,8 +42,8 @@ impl Options {
     }
 }
 
-/// Returns true if `CU_JIT_TARGET` has a value for this architecture but the driver's compiler no longer supports it:
-/// those before sm_50, and sm_53 and sm_62.
+/// Returns true for the architectures that `CU_JIT_TARGET` can name but driver 580 does not compile for: those before
+/// sm_50, and sm_53 and sm_62.
 fn is_not_compiled_for(sm: u32) -> bool {
     sm < 50 || matches!(sm, 53 | 62)
 }
@@ -73,8 +73,8 @@ impl Log {
     }
 }
 
-/// Compiles an image for a device. Errors in the image are reported before a target that does not match the device; see
-/// [`check_target`].
+/// Compiles an image for a device. Callers call [`check_target`] afterwards, because errors in the image are reported
+/// before a target that does not match the device. Reports an image without PTX on standard error, too.
 pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     check_options(options)?;
     compiled(image, options, device, log).inspect_err(|&error| {
@@ -103,7 +103,7 @@ fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) ->
             Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(
                 log,
                 Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
-                "the image was linked for another architecture; link it for this device's",
+                "the image was linked for another architecture; link it for the architecture of this device",
             ),
             Some(image) => linked(&image.sources, device, log),
             None if bytes.len() < ELF_HEADER || !cubin::is_cuda(bytes) => {
@@ -130,7 +130,8 @@ fn compiled(image: &Image, options: &Options, device: &Device, log: &mut Log) ->
     }
 }
 
-/// Checks the options that the compiler checks.
+/// Returns the compiler's error for invalid options: `CUDA_ERROR_INVALID_PTX`, or `CUDA_ERROR_INVALID_IMAGE` for a
+/// target that it does not support.
 fn check_options(options: &Options) -> Result<()> {
     if options.refused {
         return Err(Error::CUDA_ERROR_INVALID_PTX);
@@ -141,7 +142,7 @@ fn check_options(options: &Options) -> Result<()> {
     }
 }
 
-/// Checks that code for `CU_JIT_TARGET` runs on this device.
+/// Returns `CUDA_ERROR_INVALID_SOURCE` if `CU_JIT_TARGET` is not the architecture of the device.
 pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
     if options.target.is_some_and(|sm| sm != device.profile.sm) {
         Err(Error::CUDA_ERROR_INVALID_SOURCE)
@@ -229,7 +230,7 @@ fn input(source: &Source, device: &Device, log: &mut Log) -> Result<Input> {
     })
 }
 
-/// Links the inputs of the linker.
+/// Checks that the inputs of the linker can be linked, and adds the resources of the kernels to a verbose info log.
 pub(crate) fn link_verbosely(inputs: &[Input], options: &Options, log: &mut Log) -> Result<()> {
     let module = link(inputs, log)?;
     if options.verbose {
@@ -271,7 +272,7 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     Err(code)
 }
 
-/// Bytes of a text that is checked on several threads.
+/// Number of bytes from which a text is checked on several threads.
 const LONG_TEXT: usize = 256 << 10;
 
 /// Returns the number of threads that check a long text: `CUDA_SOFT_THREADS`, else the number of processors.

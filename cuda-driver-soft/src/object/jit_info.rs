@@ -20,6 +20,7 @@ pub(crate) fn of_compiler(module: &Arc<ir::Module>, device: &Device, took: Durat
         return String::new();
     };
     let mut log = format!("ptxas info    : {} bytes gmem", global_bytes(module));
+    // From sm_90 on, the compiler names the target with architecture-specific features.
     let suffix = if device.profile.sm >= 90 { "a" } else { "" };
     let mut listed = BTreeSet::new();
     let kernels: Vec<_> = program.kernels().collect();

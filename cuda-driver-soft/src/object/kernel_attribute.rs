@@ -43,7 +43,7 @@ impl KernelSettings {
     }
 }
 
-/// Converts a size to an attribute value.
+/// Converts a size to an attribute value; a size that is too large becomes the largest value.
 pub(crate) fn int(n: impl TryInto<i32>) -> i32 {
     n.try_into().unwrap_or(i32::MAX)
 }
@@ -105,7 +105,7 @@ pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32
     let range = match attribute {
         MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
         PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,
-        // Launches check that a cluster of this size exists.
+        // Launches check that a cluster can have this size.
         REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => match of_kernel(kernel, device, attribute)? {
             0 => 0..=i32::MAX,
             required => required..=required,

@@ -33,7 +33,7 @@ pub(crate) struct Library {
 struct LibraryState {
     /// The compiled module or the error, by architecture.
     compiled: BTreeMap<u32, Result<Arc<ir::Module>>>,
-    /// Handles of the loaded modules by context.
+    /// Handles of the loaded modules by context ID.
     modules: BTreeMap<u64, usize>,
     /// Handles of the kernels that were requested.
     kernels: BTreeMap<String, usize>,
@@ -66,8 +66,8 @@ pub(crate) fn kernel(handle: usize) -> Result<Arc<Kernel>> {
     })
 }
 
-/// `cuLibraryLoadData`: succeeds with any image. The compiler's messages are in the log; errors are returned when a
-/// kernel is requested.
+/// `cuLibraryLoadData`: succeeds with any image. The compiler's messages are in the log; its error is returned by later
+/// calls that need the code.
 pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result<usize> {
     let library = LIBRARIES.insert_with(|handle| Library {
         handle,
@@ -221,7 +221,7 @@ impl Library {
         })
     }
 
-    /// Returns the number of kernels.
+    /// Returns the number of kernels; 0 for an invalid image.
     pub(crate) fn kernel_count(&self) -> usize {
         self.without_context().map_or(0, |program| program.kernels().count())
     }
@@ -249,7 +249,7 @@ impl Kernel {
             .ok_or(Error::CUDA_ERROR_NOT_FOUND)
     }
 
-    /// `cuKernelGetAttribute` for a device. Values set on the kernel's functions do not count.
+    /// `cuKernelGetAttribute` for a device. Values set on the kernel's functions do not change it.
     pub(crate) fn attribute(&self, attribute: u32, device: &Device) -> Result<i32> {
         let kernel = self.without_context()?;
         match self.settings.get(attribute, device) {

@@ -5,13 +5,19 @@ use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlimit};
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
 
-/// Maximum stack size in bytes.
+/// Maximum stack size of a thread in bytes.
 const MOST_STACK: u64 = 523_712;
+/// The size of the FIFO of `printf` is a multiple of this many bytes.
 const FIFO_UNIT: u64 = 256;
+/// Range of the size of the FIFO of `printf` in bytes.
 const FIFO: std::ops::RangeInclusive<u64> = 512 << 10..=2 << 30;
+/// The heap size is a multiple of this many bytes.
 const HEAP_UNIT: u64 = 64 << 10;
+/// Minimum heap size in bytes.
 const LEAST_HEAP: u64 = 4 << 20;
+/// Range of the number of pending launches from the device.
 const PENDING: std::ops::RangeInclusive<u64> = 32..=599_186;
+/// Maximum granularity of fetches into L2 in bytes.
 const MOST_GRANULARITY: u64 = 128;
 
 /// The limits of a context.
@@ -24,13 +30,13 @@ pub(crate) struct Limits {
     pending: u64,
     granularity: u64,
     persisting: u64,
-    /// True once a kernel was launched that may print, or allocate from the heap. From then on, the size of the FIFO,
-    /// or of the heap, is fixed.
+    /// True once a kernel was launched that may print. From then on, the size of the FIFO is fixed.
     pub(crate) prints: bool,
+    /// True once a kernel was launched that may allocate from the heap. From then on, the size of the heap is fixed.
     pub(crate) allocates: bool,
 }
 
-/// Returns the unit of the L2 set-aside for persisting accesses: a sixteenth of L2.
+/// Returns the unit, in bytes, of the part of L2 for persisting accesses: a sixteenth of L2.
 fn persisting_unit(device: &Device) -> u64 {
     u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)) / 16
 }
@@ -73,7 +79,8 @@ impl Limits {
         })
     }
 
-    /// `cuCtxSetLimit`: rounds up. Some limits are clamped to their range; for others, a value above it is an error.
+    /// `cuCtxSetLimit`: rounds sizes up to a multiple of their unit. Some limits are clamped to their range; for
+    /// others, a value above it is an error.
     pub(crate) fn set(&mut self, limit: CUlimit, value: u64) -> Result<()> {
         let up = |unit: u64| value.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
         let at_most = |value: u64, most: u64| {

@@ -12,10 +12,10 @@ use image::link::{self, Input};
 use image::{Definitions, Image, fat_binaries};
 use ptx::ir::Module;
 
-/// Part of the file name of CUDA's device runtime library. This library contains only machine code, so the driver uses
-/// its own implementation.
+/// Part of the file name of CUDA's device runtime library. This library contains only machine code, so the driver links
+/// its own implementation of some of the functions.
 const DEVICE_RUNTIME: &str = "cudadevrt";
-/// The driver's implementation of the device runtime, in PTX.
+/// The driver's implementation of the functions that synchronise a cooperative grid, in PTX.
 const RUNTIME: &[u8] = include_bytes!("device_runtime.ptx");
 
 /// The kind of a linker input.
@@ -73,7 +73,7 @@ pub(crate) fn create(device: &'static Device, options: Options) -> usize {
 }
 
 /// Links the fat binaries of separately compiled files for the first device; returns `None` if none of them has PTX for
-/// it. Calls of functions of the device runtime library are linked to the driver's own implementation.
+/// it. Calls of the device runtime's functions for cooperative grids are linked to the driver's own implementation.
 pub(crate) fn link_parts(parts: &[Vec<u8>]) -> Result<Option<Arc<[u8]>>> {
     let linker = Linker {
         device: device::all().first().ok_or(Error::CUDA_ERROR_NO_DEVICE)?,
@@ -119,8 +119,9 @@ impl Linker {
         read(&self.state().log);
     }
 
-    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. Its own options override the linker's. After
-    /// a name was defined twice, linking fails.
+    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. Its own options for registers override the
+    /// linker's, and it can turn on the verbose log; the linker's other options apply. After a name was defined twice,
+    /// linking fails.
     pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind, own: Options) -> Result<()> {
         let options = Options {
             most_registers: own.most_registers.or(self.options.most_registers),
@@ -180,7 +181,8 @@ impl Linker {
         Ok(())
     }
 
-    /// `cuLinkComplete`: returns the image, which lives as long as the linker. Succeeds only once.
+    /// `cuLinkComplete`: returns the image, which lives as long as the linker. A second call returns
+    /// `CUDA_ERROR_INVALID_HANDLE`, or the error of the first call.
     pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
         let mut guard = self.state();
         let state = &mut *guard;

@@ -60,7 +60,7 @@ impl Location {
         }
     }
 
-    /// Returns the location's `CUmemLocationType`.
+    /// Returns the `CUmemLocationType` of the location.
     pub(crate) fn kind(self) -> i32 {
         let kind = match self {
             Location::Device(_) => LocationType::CU_MEM_LOCATION_TYPE_DEVICE,
@@ -70,6 +70,7 @@ impl Location {
         kind.0 as i32
     }
 
+    /// Returns the number of the device or NUMA node, or `CU_DEVICE_CPU` for the host.
     pub(crate) fn id(self) -> i32 {
         match self {
             Location::Device(id) | Location::HostNuma(id) => id,
@@ -104,6 +105,7 @@ impl Pages {
         Pages(BTreeMap::from([(0, PageAdvice::default())]))
     }
 
+    /// Makes an offset a key, with the advice that applies there.
     fn split(&mut self, at: u64) {
         let before = self.0.range(..=at).next_back();
         if let Some(page) = before.map(|(_, page)| page.clone()) {
@@ -111,6 +113,7 @@ impl Pages {
         }
     }
 
+    /// Changes the advice for a range of offsets, and removes keys with the same advice as the key before.
     fn change(&mut self, range: Range<u64>, change: impl Fn(&mut PageAdvice)) {
         self.split(range.start);
         self.split(range.end);
@@ -123,6 +126,7 @@ impl Pages {
         });
     }
 
+    /// Returns the advice that applies in a range of offsets.
     fn of(&self, range: &Range<u64>) -> impl Iterator<Item = &PageAdvice> {
         let first = self.0.range(..=range.start).next_back();
         let first = first.map_or(0, |(&at, _)| at);
@@ -161,7 +165,7 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     Ok((allocation, start / PAGE * PAGE..end.next_multiple_of(PAGE)))
 }
 
-/// Returns an error if a range is not in managed memory.
+/// Returns `CUDA_ERROR_INVALID_VALUE` if a range is empty, or is not in one managed allocation.
 pub(crate) fn check(address: u64, bytes: u64) -> Result<()> {
     pages(address, bytes).map(|_| ())
 }
@@ -201,6 +205,7 @@ pub(crate) struct CommonAdvice {
     prefetched: Option<Location>,
 }
 
+/// Returns the advice that all pages of a range have in common.
 pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
@@ -221,7 +226,8 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
 }
 
 impl CommonAdvice {
-    /// Returns the value of an attribute as the integers that fill `bytes` bytes.
+    /// Returns the value of an attribute as integers that fill `bytes` bytes. `CU_DEVICE_INVALID` fills the rest of a
+    /// list, and stands for no location.
     pub(crate) fn attribute(&self, attribute: Id, bytes: usize) -> Result<impl Iterator<Item = i32>> {
         // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {

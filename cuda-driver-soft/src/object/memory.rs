@@ -88,11 +88,12 @@ pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
     }
 }
 
+/// Allocates memory of a context, if its device has enough memory left, and returns the address.
 pub(crate) fn allocate(context: &Context, kind: AllocationKind, bytes: u64) -> Result<u64> {
     allocate_excluding(context, kind, bytes, 0)
 }
 
-/// Allocates as if `uncounted` bytes of the memory in use were free.
+/// Allocates like [`allocate`], but as if `uncounted` bytes of the memory in use were free.
 pub(crate) fn allocate_excluding(context: &Context, kind: AllocationKind, bytes: u64, uncounted: u64) -> Result<u64> {
     let owners = owners_on(context.device);
     let mut quota = quota(context.device, &owners);

@@ -1,6 +1,6 @@
 //! Objects: contexts, streams, events, memory, modules and the other objects of the CUDA manual. The file of each type
-//! has the table of its live objects. An object keeps at most the handles of the objects created from it;
-//! `call::teardown` releases everything that a context owns.
+//! has the table of its live objects. A context does not list the objects that it owns: `call::teardown` finds them
+//! when the context ends.
 #![deny(unsafe_code)] // one exception, in `ipc`: counters in memory shared by processes
 
 pub(crate) mod array;

@@ -41,7 +41,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
 }
 
 /// Loads a compiled module into a context, with the managed variables of another program if one is given. Waits for the
-/// context's work if the module has global variables to initialise.
+/// context's work first if the module has variables in global memory.
 pub(crate) fn instantiate(
     context: &Arc<Context>,
     module: Arc<ir::Module>,
@@ -116,7 +116,7 @@ impl Module {
         Ok(function)
     }
 
-    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time.
+    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time, as long as a context is current.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
         let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = references.get(name)

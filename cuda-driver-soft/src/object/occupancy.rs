@@ -32,7 +32,8 @@ fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
         .unwrap_or(most)
 }
 
-/// Returns the number of blocks of `threads` threads with `dynamic` bytes of dynamic shared memory that fit.
+/// Returns the number of blocks of `threads` threads with `dynamic` bytes of dynamic shared memory that fit on a
+/// multiprocessor.
 pub(crate) fn blocks_per_multiprocessor(function: &Function, device: &Device, threads: u32, dynamic: u64) -> u32 {
     if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) {
         return 0;
@@ -66,8 +67,9 @@ pub(crate) fn max_active_blocks(function: &Function, device: &Device, threads: i
     Ok(blocks_per_multiprocessor(function, device, threads, dynamic))
 }
 
-/// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid that fills the device, and its block size. `dynamic`
-/// returns the dynamic shared memory of a block with a given number of threads.
+/// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid that fills the device, and its block size. `limit` is
+/// the maximum block size, or 0 for that of the kernel. `dynamic` returns the bytes of dynamic shared memory of a block
+/// with a given number of threads.
 pub(crate) fn best_block(
     function: &Function,
     device: &Device,
@@ -99,7 +101,8 @@ pub(crate) fn best_block(
     ))
 }
 
-/// `cuOccupancyAvailableDynamicSMemPerBlock`: returns the bytes available to each of `blocks` blocks.
+/// `cuOccupancyAvailableDynamicSMemPerBlock`: returns the bytes available to each of `blocks` blocks on a
+/// multiprocessor.
 pub(crate) fn available_dynamic(function: &Function, device: &Device, blocks: i32, threads: i32) -> Result<u64> {
     let blocks = u64::try_from(blocks)
         .ok()

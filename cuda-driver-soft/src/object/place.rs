@@ -12,13 +12,13 @@ pub(crate) enum MemoryPlace {
     Device(Allocation, u64),
     /// Memory that the driver did not allocate or register.
     Host(HostRange),
-    /// An offset in an array whose memory may be absent. Copies of boxes find the memory when they run.
+    /// An offset in an array whose memory may be absent. Copies of arrays find the memory when they run.
     Tiles(u64),
 }
 
 impl MemoryPlace {
-    /// Returns the memory at an address of unknown kind. The range must lie in one allocation; a freed or unknown
-    /// address in the device's address range is an error.
+    /// Returns the memory at an address of unknown kind. Returns `CUDA_ERROR_INVALID_VALUE` for 0, for a freed or
+    /// unknown address in the device's address range, and for a range that exceeds its allocation or mappings.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<MemoryPlace> {
         let address = range.address();
         match address_space().find(address) {
@@ -35,7 +35,8 @@ impl MemoryPlace {
         MemoryPlace::with_access(address, bytes, |allocation| allocation.copies)
     }
 
-    /// Returns device memory for a fill or a memory operation, checked against the allocation that contains the address.
+    /// Returns device memory for a fill or a memory operation, checked against the allocation that contains the
+    /// address.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<MemoryPlace> {
         MemoryPlace::with_access(address, bytes, |allocation| allocation.access)
     }

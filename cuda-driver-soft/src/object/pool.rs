@@ -2,8 +2,8 @@
 //!
 //! Allocated memory is available when the call returns. Memory is freed in two steps: the call makes it unavailable to
 //! other calls and reduces the used bytes, and the work on the stream frees it. Pools cache no memory, since allocation
-//! is cheap here; the reserved size is only a number. It shrinks when the program synchronises or calls `cuMemFree` or
-//! `cuMemPoolTrimTo`.
+//! is cheap here; the reserved size is only a number. It shrinks when the program synchronises or calls `cuMemFree`,
+//! `cuMemFreeHost` or `cuMemPoolTrimTo`.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -91,6 +91,7 @@ impl PoolHome {
 struct PoolState {
     /// Values of the reuse attributes, in the order of [`reuse_index`]. They have no effect here but can be queried.
     reuse: [i32; 3],
+    /// The release threshold in bytes.
     threshold: u64,
     /// Bytes allocated by calls and not yet freed by calls.
     used: Usage,
@@ -157,7 +158,8 @@ impl Pool {
         }
     }
 
-    /// Counts an allocation, or returns an error if the used bytes would exceed the pool's maximum size.
+    /// Counts an allocation, or returns `CUDA_ERROR_OUT_OF_MEMORY` if the used bytes would exceed the pool's maximum
+    /// size.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let mut state = self.state();
         let used = state.used.now.checked_add(bytes);
@@ -219,6 +221,7 @@ impl Pool {
         if settings::version() < 13020 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        // A pool without a location has CU_DEVICE_INVALID and CU_MEM_LOCATION_TYPE_INVALID.
         Ok(match attribute {
             // CU_MEM_ALLOCATION_TYPE_PINNED or _MANAGED
             Id::CU_MEMPOOL_ATTR_ALLOCATION_TYPE => Int(1 + i32::from(self.home.is_managed)),
@@ -319,13 +322,13 @@ impl PoolState {
     }
 }
 
-/// Counts frees and changes of thresholds, after which pools may shrink.
+/// Number of frees and changes of thresholds so far. Pools may shrink after each.
 static UNSETTLED: AtomicU64 = AtomicU64::new(0);
 /// The value of [`UNSETTLED`] that [`settle`] has handled.
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 
-/// Shrinks the reserved memory of all pools to their release thresholds, because the program synchronised. Memory that
-/// was free before the call is released when it returns, even if several threads synchronise at once.
+/// Shrinks the reserved size of all pools to their release thresholds, after the program synchronised or freed memory.
+/// When it returns, all frees before the call are taken into account, even if several threads call it at once.
 pub(crate) fn settle() {
     let unsettled = UNSETTLED.load(Acquire);
     if SETTLED.load(Acquire) >= unsettled {
@@ -450,6 +453,7 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
         host::log!("file descriptor {descriptor} is not an exported memory pool");
         memory::not_importable(descriptor, Purpose::Physical)
     })?;
+    // If this process does not have the device of the exporting process, the pool is on device 0.
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
     let ordinal = device::get(ordinal).map_or(0, |device| device.ordinal);
     let made = TABLE.insert_with(|handle| Pool {
@@ -475,7 +479,7 @@ pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     }
 }
 
-/// `cuMemPoolDestroy`: its allocations stay valid until they are freed.
+/// `cuMemPoolDestroy`: refuses a default pool. The pool's allocations stay valid until they are freed.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     let pool = get(handle)?;
     if pool.is_default {
@@ -491,7 +495,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Records which pool an allocation belongs to.
+/// Records the pool of an allocation, and the bytes that were counted for it.
 pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
     let pooled = PooledAllocation { pool, bytes };
     pools().allocations.insert(allocation.id, pooled);

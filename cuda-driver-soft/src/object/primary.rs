@@ -10,7 +10,9 @@ use crate::state::error::{Error, Result};
 /// The primary context of a device.
 #[derive(Debug, Default)]
 pub(crate) struct PrimaryContext {
+    /// The flags of `cuDevicePrimaryCtxSetFlags`, without `CU_CTX_MAP_HOST`.
     pub(crate) flags: u32,
+    /// Number of retains minus the number of releases.
     pub(crate) retained: u32,
     /// Created by the first retain and kept, so that its handle never changes.
     pub(crate) context: Option<Arc<Context>>,

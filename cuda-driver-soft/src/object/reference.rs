@@ -47,7 +47,7 @@ impl Reference {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the reference. Work queued earlier finishes first and sees the old binding.
+    /// Changes the reference. Work that the context has queued earlier finishes first and sees the old binding.
     fn change(&self, context: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
         let mut state = self.state();
         let mut changed = *state;
@@ -78,7 +78,7 @@ pub(crate) fn remove(handle: usize) {
     let _ = TABLE.remove(handle);
 }
 
-/// Returns the reference with this handle.
+/// Returns the texture or surface reference with this handle; `CUDA_ERROR_INVALID_HANDLE` if it is of the other kind.
 pub(crate) fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
     let found = TABLE.get(handle);
     match found {
@@ -240,7 +240,7 @@ pub(crate) fn set_mipmap(handle: usize, mipmap: usize, flags: u32) -> Result<()>
     })
 }
 
-/// `cuTexRefSetAddress`: returns the offset of the memory from an aligned address in bytes. Address 0 removes the
+/// `cuTexRefSetAddress`: returns the bytes from the aligned address below `address` to `address`. Address 0 removes the
 /// binding.
 pub(crate) fn set_address(handle: usize, address: u64, bytes: u64, wants_offset: bool) -> Result<u64> {
     let context = context::current()?;

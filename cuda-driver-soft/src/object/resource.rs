@@ -16,7 +16,7 @@ pub(crate) struct Multiprocessors {
     /// Number of the first; the others follow.
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// True for a part that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
+    /// True for a part, or the rest, that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
     pub(crate) split: bool,
 }
 
@@ -40,8 +40,9 @@ pub(crate) struct Split {
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     pub(crate) device: i32,
+    /// The sum of the parts' counts, at most the number of multiprocessors of the device.
     pub(crate) multiprocessors: u32,
-    /// Their numbers.
+    /// The numbers of the multiprocessors, each once, in ascending order.
     pub(crate) numbers: Arc<[u32]>,
 }
 
@@ -71,8 +72,9 @@ pub(crate) fn granularity(device: &Device) -> Granularity {
 }
 
 impl Multiprocessors {
-    /// Splits these multiprocessors into parts of at least `least` multiprocessors each. With `scattered`, the
-    /// multiprocessors of a part need not be close to each other, so parts can be smaller.
+    /// Splits these multiprocessors into parts of at least `least` multiprocessors each. Returns
+    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if there are fewer, or if they are a part already. With `scattered`,
+    /// the multiprocessors of a part need not be close to each other, so parts can be smaller.
     pub(crate) fn split(self, least: u32, scattered: bool) -> Result<Split> {
         if self.split || least > self.count {
             return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
@@ -91,7 +93,7 @@ impl Multiprocessors {
     }
 }
 
-/// `cuDevResourceGenerateDesc`
+/// `cuDevResourceGenerateDesc`: returns the handle of a new descriptor.
 pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
     let Some(first) = resources.first() else {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -121,7 +123,7 @@ pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
 /// Returns the descriptor with this handle.
 pub(crate) fn descriptor(handle: usize) -> Result<Arc<Descriptor>> {
     DESCRIPTORS.get(handle).map_err(|missing| {
-        host::log!("resource descriptor {handle:#x} {missing}; a real driver may crash here");
+        host::log!("resource descriptor {handle:#x} {missing}; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }

@@ -1,7 +1,8 @@
 //! Sparse arrays and arrays with deferred mapping: they have no memory until `cuMemMapArrayAsync` maps some.
 //!
-//! A sparse array consists of tiles of 64 KiB. Mipmap levels that are smaller than a tile share a few tiles, the tail
-//! of the mipmapped array. An array with deferred mapping gets all of its memory at once.
+//! A sparse array consists of tiles of 64 KiB. The first mipmap level that is smaller than a tile in some dimension,
+//! and all levels after it, share a few tiles: the tail of the mipmapped array. An array with deferred mapping gets all
+//! of its memory at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub(crate) struct Unbacked {
 #[derive(Debug)]
 enum Layout {
     Sparse(SparseLayout),
-    /// All bytes of the array.
+    /// The bytes of memory that the array needs.
     Deferred(u64),
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct SparseProperties {
     pub(crate) tile: [u32; 3],
     /// The first level in the tail; the number of levels of a mipmapped array without a tail.
     pub(crate) first_tail: u32,
-    /// Size of the tail of each layer, or of the tail that all layers share.
+    /// Bytes of the tail of each layer, or of the tail that all layers share; 0 without a tail.
     pub(crate) tail_bytes: u64,
     /// True if all layers share one tail.
     pub(crate) has_single_tail: bool,
@@ -74,7 +75,7 @@ pub(crate) enum MapTarget {
     Tail { layer: u32, offset: u64, size: u64 },
 }
 
-/// Changes of an array's memory, which [`MapChanges::apply`] makes in stream order.
+/// Changes of an array's memory. Work of the stream makes them with [`MapChanges::apply`].
 pub(crate) struct MapChanges {
     tiles: Arc<Tiles>,
     numbers: TileNumbers,
@@ -150,8 +151,8 @@ fn refuse<T>(why: &str) -> Result<T> {
     Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
-/// Returns the texels per tile of a format: the shapes that all GPUs share, which depend on the bytes per texel or
-/// block.
+/// Returns the width, height and depth of a tile in texels: the shapes that all GPUs share, which depend on the bytes
+/// per texel or compressed block.
 fn tile_size(image: &TexelArray) -> [u32; 3] {
     let bits = image.texel_bytes().trailing_zeros() as usize;
     let edge = image.block_edge();
@@ -163,8 +164,8 @@ fn tile_size(image: &TexelArray) -> [u32; 3] {
     [tile[0] * edge, tile[1] * edge, tile[2]]
 }
 
-/// Returns the bytes that a GPU needs for a level of this many bytes per row, rows and slices. It stores blocks of 64
-/// bytes by 8 rows, up to 16 of them above and 32 of them behind each other.
+/// Returns the bytes that a GPU needs for a level with `row` bytes in each row. A GPU stores blocks of 64 bytes by 8
+/// rows, up to 16 of them above and 32 of them behind each other.
 fn stored(row: u64, rows: u64, slices: u64) -> u64 {
     let padded = |size: u64, most: u64| size.next_multiple_of(size.next_power_of_two().min(most));
     row.next_multiple_of(64) * padded(rows.max(8), 128) * padded(slices, 32)
@@ -192,7 +193,7 @@ fn stored_levels(image: &TexelArray, levels: &[Plane]) -> (u64, u64) {
 }
 
 impl Unbacked {
-    /// Returns an array with deferred mapping of this many bytes.
+    /// Returns an array with deferred mapping, whose texels have this many bytes.
     pub(crate) fn deferred(image: &TexelArray, bytes: u64) -> Arc<Unbacked> {
         let (_, all) = stored_levels(image, &image.levels);
         let tile = all.max(bytes).next_multiple_of(TILE);
@@ -208,7 +209,7 @@ impl Unbacked {
         })
     }
 
-    /// Returns a sparse array with the levels of an image whose planes have offsets for addresses.
+    /// Returns a sparse array with the levels of an image, whose planes have offsets for addresses.
     pub(crate) fn sparse(image: &TexelArray, is_mipmapped: bool) -> Arc<Unbacked> {
         let tile = tile_size(image);
         let is_deep = image.shape == TextureShape::D3;
@@ -253,7 +254,7 @@ impl Unbacked {
             });
             next += grid.count(slices) as usize;
         }
-        // A tail has the bytes of its levels one after the other.
+        // A tail contains the bytes of its levels one after the other.
         let tails = next;
         let slices = |depth: u32| if is_deep { u64::from(depth) } else { 1 };
         let tail = &image.levels[own..];
@@ -310,7 +311,7 @@ impl Unbacked {
         }
     }
 
-    /// Returns the size of the memory that an array with deferred mapping needs.
+    /// Returns the bytes of memory that an array with deferred mapping needs.
     pub(crate) fn needed(&self) -> Result<u64> {
         match self.layout {
             Layout::Deferred(bytes) => Ok(bytes),
@@ -318,7 +319,8 @@ impl Unbacked {
         }
     }
 
-    /// Returns the changes that map memory, a handle and an offset in bytes, to a part of the array; `None` unmaps it.
+    /// Returns the changes that map memory to a part of the array. `memory` is a handle of `cuMemCreate` and an offset
+    /// in bytes; `None` unmaps the part.
     pub(crate) fn map(&self, target: MapTarget, memory: Option<(usize, u64)>) -> Result<MapChanges> {
         let (numbers, bytes) = match &self.layout {
             Layout::Sparse(layout) => (layout.tiles(target)?, TILE),
@@ -345,7 +347,8 @@ impl Unbacked {
     }
 }
 
-/// Returns the only tile of an array with deferred mapping. Driver 580 ignores the part of the array that is named.
+/// Returns the only tile of an array with deferred mapping. Like driver 580, it ignores the requested part of the
+/// array.
 fn whole(_target: MapTarget) -> TileNumbers {
     TileNumbers::run(0, 1)
 }
@@ -399,7 +402,7 @@ impl SparseLayout {
         let tails = if has_single_tail { 1 } else { self.layers };
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= tail_bytes);
         if size == 0 || !is_inside || !offset.is_multiple_of(TILE) || !size.is_multiple_of(TILE) {
-            return refuse("the range must be multiples of 64 KiB in the tail");
+            return refuse("offset and size must be multiples of 64 KiB, and the size above 0 and within the tail");
         }
         if u64::from(layer) >= tails {
             return refuse("the array has no such layer");

@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_handle: usize,
-    /// Number of the context that owns the stream's work: the primary context for a green context.
+    /// ID of the context that owns the stream's work: the primary context for a green context.
     pub(crate) owner: u64,
     /// Handle of the green context that the stream was created in; 0 if none.
     pub(crate) green: usize,
@@ -60,7 +60,8 @@ pub(crate) struct StreamRef {
     pub(crate) priority: i32,
 }
 
-/// Returns the stream with this handle. NULL, legacy and per-thread need a current context; a created stream does not.
+/// Returns the stream with this handle. NULL, legacy and per-thread need a current context, so host functions cannot
+/// use them (`CUDA_ERROR_NOT_PERMITTED`); a created stream needs none.
 pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let default = |queue| {
         if in_host_function() {
@@ -97,9 +98,10 @@ pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
     }
 }
 
+/// Returns the created stream with this handle.
 pub(crate) fn created(handle: usize) -> Result<Arc<Stream>> {
     TABLE.get(handle).map_err(|missing| {
-        host::log!("stream {handle:#x} {missing}; a real driver may crash here");
+        host::log!("stream {handle:#x} {missing}; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_HANDLE
     })
 }

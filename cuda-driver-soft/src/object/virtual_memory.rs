@@ -265,7 +265,7 @@ fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool, is_tile
 pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
     let found = TABLE.get(handle).ok();
     found.ok_or_else(|| {
-        host::log!("{handle:#x} is not a live memory handle; a real driver may crash here");
+        host::log!("{handle:#x} is not a live memory handle; the NVIDIA driver may crash here");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
