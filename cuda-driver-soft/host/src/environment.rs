@@ -10,7 +10,7 @@
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
-//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, but machine code continues in the interpreter at each of its exits, for tests | `auto` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, but each check in the machine code counts as failed, so that the interpreter continues, for tests | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
 //! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error at exit, or a file to write | off |

@@ -7,8 +7,8 @@ use engine::check::Span;
 use engine::memory::address_space;
 use std::marker::PhantomData;
 
-/// Records accesses that the program's own code makes to managed, page-locked and registered memory. Ignores other
-/// memory.
+/// Records accesses that the program's own code makes to managed, page-locked and registered memory. Ignores memory
+/// that the driver did not allocate or register.
 ///
 /// See [`Checking::host_accesses`].
 #[derive(Debug)]

@@ -84,6 +84,7 @@ impl Divisible for Shown {
         self.kernel.finished()
     }
 
+    /// Also erases the line: the scheduler calls this when the kernel is finished.
     fn fault(&self) -> Option<Fault> {
         if self.line.take() {
             (self.write)(ERASE);

@@ -2,8 +2,8 @@
 //! <https://ui.perfetto.dev> and `chrome://tracing` open; and totals of calls, kernels, copies and fills.
 //!
 //! Each event is written when it happens, so the file of a program that was killed is complete up to that point. It
-//! then lacks the `]` at its end, which the format allows. A process that exits regularly writes the `]`. Events of
-//! calls are on a track for each thread, work on a track for each stream.
+//! then lacks the `]` at its end, which the format allows. A process that exits normally writes the `]`. Each thread
+//! has a track for its calls, and each stream has a track for its work, with further tracks for the branches of graphs.
 
 mod call;
 mod generated;

@@ -100,7 +100,7 @@ impl fmt::Display for Summary {
         }
         writeln!(f, "not supported")?;
         for (name, calls) in &self.not_supported {
-            write!(f, "  {name}, {} times", calls.count)?;
+            write!(f, "  {name} ({}x)", calls.count)?;
             if !calls.reason.is_empty() {
                 write!(f, ": {}", calls.reason)?;
             }
@@ -156,9 +156,6 @@ mod tests {
         };
         summary.not_supported.insert("cuFoo".into(), reason);
         let text = summary.to_string();
-        assert!(
-            text.ends_with("not supported\n  cuFoo, 3 times: no such thing\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("not supported\n  cuFoo (3x): no such thing\n"), "{text}");
     }
 }

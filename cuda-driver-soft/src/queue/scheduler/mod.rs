@@ -1,9 +1,9 @@
 //! The scheduler: all work of all devices, as one set of tasks for the whole process.
 //!
 //! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are only
-//! dependencies between tasks. Ready tasks are taken in the order of their submission, by any idle thread. A thread
-//! that waits for a task runs ready work itself, because a hand-over to a sleeping thread and back costs more than most
-//! kernels. A pool of workers ([`threads`]) takes large work, and work that no thread waits for. Host functions run on
+//! dependencies between tasks. Threads take ready tasks in the order of their submission. A thread that waits for a task
+//! runs ready work itself, because a hand-over to a sleeping thread and back costs more than most kernels. A pool of
+//! workers ([`threads`]) takes large work, and small work that no thread has taken for a while. Host functions run on
 //! one thread of their own.
 
 use std::collections::HashSet;
