@@ -165,7 +165,8 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             if !fits || !tight {
                 host::log!(
                     "texture of {width} x {height} texels with a pitch of {pitch} bytes: \
-                     the size exceeds the device's limits, or the pitch is invalid"
+                     the size or the pitch exceeds the device's limits, or the pitch is less than a row or not a \
+                     multiple of CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT"
                 );
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
@@ -297,8 +298,8 @@ fn view_as_blocks(image: &mut Image, block: Block) {
 
 /// Applies a view to the image of an array that was created with this size. Driver 580 requires a format and the
 /// array's own size, with 0 for a dimension that the array does not have; the size of a view as compressed blocks is in
-/// texels. Driver 580 also accepts levels and layers that the array does not have; here, its last level or layer is used
-/// for them.
+/// texels. Driver 580 also accepts levels and layers that the array does not have; here, its last level or layer is
+/// used for them.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);

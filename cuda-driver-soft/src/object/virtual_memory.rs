@@ -314,7 +314,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     }
     let owner = memory::owner_of(memory.device()?);
     if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {
-        return refuse("the range is not in the device's address range");
+        return refuse("the range is above the addresses that a device can have");
     }
     memory.uses().mappings += 1;
     let mapping = Mapping {

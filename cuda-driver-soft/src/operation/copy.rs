@@ -2,8 +2,8 @@
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
 //! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory.
-//! It does not wait for a small contiguous asynchronous copy from pageable memory: the call reads the bytes at once, and
-//! a task writes them.
+//! It does not wait for a small contiguous asynchronous copy from pageable memory: the call reads the bytes at once,
+//! and a task writes them.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;

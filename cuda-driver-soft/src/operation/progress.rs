@@ -11,7 +11,7 @@ use host::console;
 /// The duration after which the progress of a kernel is shown.
 const LONG: Duration = Duration::from_secs(2);
 
-/// The time between two changes of the line.
+/// The minimum time between two changes of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Moves the terminal's cursor to the start of the line and erases the line.

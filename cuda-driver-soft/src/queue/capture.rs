@@ -15,8 +15,8 @@ use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
-/// `CUstreamCaptureMode` of a capture: the threads in which it forbids calls that may wait for the device. The own mode
-/// of such a thread can permit them there: see [`exchange_mode`].
+/// `CUstreamCaptureMode` of a capture: the threads in which it forbids calls that may wait for the device. A thread can
+/// permit them for itself with [`exchange_mode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureMode {
     /// Forbids these calls in every thread.

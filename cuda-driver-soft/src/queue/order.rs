@@ -3,8 +3,8 @@
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
 //! chains as streams. The place of a task gives, for each chain, the number of the last task in the chain that it is
 //! ordered after. All threads of the host count as ordered among themselves, and a host function counts as a task that
-//! the host has waited for. The place of work after conditions and in conditional nodes is incomplete, because the order
-//! is not known when the work is submitted.
+//! the host has waited for. The place of work after conditions and in conditional nodes is incomplete, because the
+//! order is not known when the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;

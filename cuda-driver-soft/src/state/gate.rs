@@ -18,7 +18,7 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 static REPORTED: AtomicU32 = AtomicU32::new(0);
 /// The value of [`REPORTED`] between a fault and the call that reports it.
 const UNSEEN: u32 = u32::MAX;
-/// The fault that no call has reported yet.
+/// The first fault, for the call that reports it: meaningful while [`REPORTED`] is [`UNSEEN`].
 static FAULT: AtomicU32 = AtomicU32::new(0);
 /// Number of calls that need a context since that fault.
 static BEHIND: AtomicU32 = AtomicU32::new(0);

@@ -1,10 +1,10 @@
 //! The scheduler: all work of all devices, as one set of tasks for the whole process.
 //!
 //! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are only
-//! dependencies between tasks. Threads take ready tasks in the order of their submission. A thread that waits for a task
-//! runs ready work itself, because a hand-over to a sleeping thread and back costs more than most kernels. A pool of
-//! workers ([`threads`]) takes large work, and small work that no thread has taken for a while. Host functions run on
-//! one thread of their own.
+//! dependencies between tasks. Threads take ready tasks in the order of their submission. A thread that waits for a
+//! task runs ready work itself, because a hand-over to a sleeping thread and back costs more than most kernels. A pool
+//! of workers ([`threads`]) takes large work, and small work that no thread has taken for a while. Host functions run
+//! on one thread of their own.
 
 use std::collections::HashSet;
 use std::mem;

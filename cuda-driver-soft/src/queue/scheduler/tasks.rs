@@ -10,7 +10,7 @@ use crate::state::error::Error;
 
 /// An unfinished task.
 pub(super) struct Task {
-    /// True while a thread is about to report the task's fault and finish the task.
+    /// True once a thread has begun to report a fault of the task.
     pub(super) failed: bool,
     /// Number of unfinished tasks that this task waits for.
     pub(super) open: usize,
