@@ -18,7 +18,7 @@
 //! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
-//! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
+//! | `CUDA_SOFT_PARALLEL` | `1`: run the blocks of a kernel on several threads even if they see one another's atomics; results may then differ from run to run | such blocks run on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
 //! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels; `interpreter`: compile none | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
@@ -40,7 +40,7 @@
 //! | [`engine`] | device memory, and the execution of kernels |
 //! | [`image`] | fat binaries, cubins and linked images |
 //! | [`ptx`] | PTX text to a typed intermediate representation |
-//! | [`host`] | environment variables, standard streams, memory of the machine |
+//! | [`host`] | the operating system: environment variables, standard streams, the log, memory of the machine |
 //!
 //! A module uses modules below it in this table, and never one above it:
 //!

@@ -234,7 +234,7 @@ pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
 }
 
 impl Checking {
-    /// Ends the checks and returns their findings. Kernels that still run are not included: synchronise first.
+    /// Ends the checks and returns their findings. Those of kernels that still run are not included: synchronise first.
     #[must_use]
     pub fn finish(self) -> Vec<Finding> {
         let findings = end();

@@ -151,8 +151,8 @@ impl Plan {
             return Err(refuse(0, 0));
         }
         if exits.len() != new_exits.len() {
-            // If the new graph has more exits, driver 580 reports the last one that remains if the others are paired
-            // from the end.
+            // With N old exits and more new ones, driver 580 reports the new exit before the last N. With fewer new
+            // ones, this is the first.
             let extra = new_exits.iter().rev().nth(exits.len()).or(new_exits.first());
             return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
         }
@@ -160,12 +160,12 @@ impl Plan {
         let mut taken = vec![false; new.steps.len()];
         let mut todo: Vec<(usize, usize, usize)> = Vec::new();
         todo.extend(exits.into_iter().zip(new_exits).map(|(a, b)| (a, b, 0)));
-        while let Some((old, with, from)) = todo.pop() {
+        while let Some((old, with, dependent)) = todo.pop() {
             let node = new.steps[with].node;
             match partner[old] {
                 Some(known) if known == with => continue,
                 None if !taken[with] => {}
-                _ => return Err(refuse(from, node)),
+                _ => return Err(refuse(dependent, node)),
             }
             (partner[old], taken[with]) = (Some(with), true);
             let (before, new_before) = (&self.steps[old].after, &new.steps[with].after);

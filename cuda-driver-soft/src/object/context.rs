@@ -64,7 +64,7 @@ const SCHED_MASK: u32 = CUctx_flags::CU_CTX_SCHED_MASK.0;
 pub(crate) const MAP_HOST: u32 = CUctx_flags::CU_CTX_MAP_HOST.0;
 
 const COREDUMP: u32 = CUctx_flags::CU_CTX_COREDUMP_ENABLE.0;
-/// Implies [`COREDUMP`].
+/// A context that is created with this flag reports [`COREDUMP`] instead.
 const USER_COREDUMP: u32 = CUctx_flags::CU_CTX_USER_COREDUMP_ENABLE.0;
 
 static TABLE: Table<Context> = Table::new(HandleKind::Context);

@@ -36,8 +36,8 @@ pub(crate) fn from_environment() -> Result<Vec<Device>> {
     Ok(visible.into_iter().enumerate().map(device).collect())
 }
 
-/// Returns the devices that `CUDA_VISIBLE_DEVICES` selects: its numbers up to the first one that is not a device. A
-/// repeated number is an error.
+/// Returns the indices of the devices that `CUDA_VISIBLE_DEVICES` selects: its numbers up to the first one that is not
+/// a device. A repeated number is an error.
 fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
     let Some(list) = list else {
         return Ok((0..count).collect());

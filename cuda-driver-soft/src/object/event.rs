@@ -145,7 +145,7 @@ impl Event {
         }
     }
 
-    /// Returns true if the recorded work is done.
+    /// Returns true if the last record is done, or if there is none.
     pub(crate) fn is_done(&self) -> bool {
         if let Some(shared) = &self.shared {
             // Check this process's task first: the query makes the scheduler run it.

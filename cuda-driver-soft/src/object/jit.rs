@@ -35,6 +35,8 @@ impl Options {
     /// Returns the register limit that follows from the options: the smaller of the two limits.
     fn register_limit(&self) -> Option<u32> {
         let by_threads = self.threads_per_block.map(|threads| {
+            // The warps, a multiple of 4, share the 65,536 registers of a multiprocessor. A thread gets a multiple of
+            // 8.
             let warps = threads.div_ceil(32).clamp(1, 32).next_multiple_of(4);
             65_536 / (warps * 32) / 8 * 8
         });
@@ -266,6 +268,7 @@ fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::
     link(&inputs, log)
 }
 
+/// Adds an error to the compiler's error log and to the driver's log, and returns it.
 fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     log.add_error(&format!("error   : {reason}"));
     host::log!("{code:?}: {reason}");

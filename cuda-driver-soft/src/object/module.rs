@@ -23,7 +23,7 @@ pub(crate) struct Module {
     pub(crate) handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_id: u64,
-    /// True if the module belongs to a library. It is unloaded only with the library.
+    /// True if the module belongs to a library: the program cannot unload it apart from the library.
     pub(crate) of_library: bool,
     pub(crate) program: Arc<Program>,
     /// Handles of the functions that were requested.

@@ -1,4 +1,4 @@
-//! Allocations with a pending free on a stream: calls no longer see them, but work queued earlier still uses them.
+//! Allocations with a pending free on a stream: calls can no longer use them, but work queued earlier can.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -23,7 +23,7 @@ impl MemoryPlace {
         let address = range.address();
         match address_space().find(address) {
             Some(known) if memory::is_for_calls(&known) => MemoryPlace::copied(address, bytes),
-            // Memory that calls cannot see is not host memory, either.
+            // Calls cannot access this memory of the driver: an array, a kernel's heap, or memory with a pending free.
             Some(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None if address_space().reserves(address) || address == 0 => Err(Error::CUDA_ERROR_INVALID_VALUE),
             None => Ok(MemoryPlace::Host(range)),
@@ -91,7 +91,8 @@ impl MemoryPlace {
         })
     }
 
-    /// Returns true for memory that the driver did not allocate or register. Copies to and from it block the host.
+    /// Returns true for memory that the driver did not allocate or register. The host waits for copies to and from it
+    /// that are not staged.
     pub(crate) fn is_pageable(&self) -> bool {
         matches!(self, MemoryPlace::Host(_))
     }

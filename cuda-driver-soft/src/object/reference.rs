@@ -47,7 +47,7 @@ impl Reference {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the reference. Work that the context has queued earlier finishes first and sees the old binding.
+    /// Changes the reference. Work that the context has queued earlier finishes first and uses the old binding.
     fn change(&self, context: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
         let mut state = self.state();
         let mut changed = *state;

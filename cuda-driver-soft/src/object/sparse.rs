@@ -34,26 +34,28 @@ struct SparseLayout {
     properties: SparseProperties,
     /// The levels that consist of tiles of their own.
     levels: Vec<SparseLevel>,
+    /// Number of layers.
     layers: u64,
     /// Number of the first tile of the tails, which follow each other.
     tails: usize,
 }
 
+/// A level that consists of tiles of its own.
 #[derive(Debug)]
 struct SparseLevel {
     /// Number of the first tile.
     first: usize,
     grid: TileGrid,
-    /// Size in texels; the last number is 1 for layers.
+    /// Width, height and depth in texels; the depth is 1 in an array with layers.
     size: [u64; 3],
 }
 
-/// The answer of `cuArrayGetSparseProperties`.
+/// The properties that `cuArrayGetSparseProperties` returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SparseProperties {
     /// Texels per tile: width, height, depth.
     pub(crate) tile: [u32; 3],
-    /// The first level in the tail; the number of levels of a mipmapped array without a tail.
+    /// The first level in the tail. Without a tail, the number of levels of a mipmapped array, and 0 for another array.
     pub(crate) first_tail: u32,
     /// Bytes of the tail of each layer, or of the tail that all layers share; 0 without a tail.
     pub(crate) tail_bytes: u64,
