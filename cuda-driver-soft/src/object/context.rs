@@ -22,7 +22,8 @@ pub(crate) struct Context {
     pub(crate) handle: usize,
     pub(crate) device: &'static Device,
     pub(crate) primary: bool,
-    /// For the context of a green context: the primary context, which owns all objects created in it.
+    /// For the context of a green context: the primary context, which owns all objects that are created in the green
+    /// context.
     parent: Option<Arc<Context>>,
     /// The number that `cuCtxGetId` returns.
     serial: AtomicU64,

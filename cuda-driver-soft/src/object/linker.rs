@@ -114,7 +114,7 @@ impl Linker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the logs so far to `read`.
+    /// Calls `read` with the logs so far.
     pub(crate) fn read_log(&self, read: impl FnOnce(&Log)) {
         read(&self.state().log);
     }
@@ -205,7 +205,8 @@ impl Linker {
         Ok(cubin::write(&state.sources, self.options.target).into())
     }
 
-    /// Adds library members that define missing names until no member does.
+    /// Adds the library members that define missing names, and the driver's device runtime if its functions are
+    /// missing.
     fn take_from_libraries(&self, state: &mut LinkerState) -> Result<()> {
         loop {
             let members: Vec<&Module> = state.libraries.iter().map(|(_, input)| &*input.module).collect();

@@ -1,6 +1,6 @@
 //! Objects: contexts, streams, events, memory, modules and the other objects of the CUDA manual. The file of each type
-//! has the table of its live objects. A context does not list the objects that it owns: `call::teardown` finds them
-//! when the context ends.
+//! has the table of its live objects. A context does not list the objects that it owns. When it ends, `call::teardown`
+//! removes its modules, textures, arrays and memory; its streams and events stay until the program destroys them.
 #![deny(unsafe_code)] // one exception, in `ipc`: counters in memory shared by processes
 
 pub(crate) mod array;
