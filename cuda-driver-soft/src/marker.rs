@@ -110,7 +110,7 @@ fn other() -> Option<&'static Marker> {
         return None;
     }
     // SAFETY: `library` is a handle from dlopen, and the name is NUL-terminated. The handle is never closed, so the
-    // library stays loaded: also this copy, when the program closes it.
+    // library stays loaded when the program closes its own handle, even if the library is this copy.
     let marker = unsafe { libc::dlsym(library, MARKER.as_ptr()) }
         .cast_const()
         .cast::<Marker>();

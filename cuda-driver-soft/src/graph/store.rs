@@ -416,7 +416,8 @@ impl GraphStore {
         Ok(None)
     }
 
-    /// Returns an error if the graph allocates or frees memory: nothing can be removed from such a graph.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if a node of the graph itself allocates or frees memory: nothing can be
+    /// removed from such a graph.
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             if self.node(*handle)?.operation.is_memory() {
@@ -427,8 +428,8 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Returns an error if the graph or a child graph allocates or frees memory or has conditional nodes, or if
-    /// the graph is the body of a conditional node: such a graph cannot be copied.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the graph or a child graph allocates or frees memory or has conditional
+    /// nodes, or if the graph is the body of a conditional node: such a graph cannot be copied.
     pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
         if let Some(owner) = self.graph(graph)?.owner
             && matches!(self.node(owner)?.operation, Operation::Conditional(_))

@@ -1,4 +1,5 @@
-//! Queued copies and fills that use memory of another context. Freeing the memory waits for them, too.
+//! Queued copies and fills that use memory of another context. A call that frees the memory waits for them, as it waits
+//! for the work of the memory's own context.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

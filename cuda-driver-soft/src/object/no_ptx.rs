@@ -1,4 +1,4 @@
-//! The message for an image without PTX for the device.
+//! The message about an image that has no PTX for the device.
 //!
 //! Programs that ignore `CUDA_ERROR_NO_BINARY_FOR_GPU` continue with wrong results. So this message is written to
 //! standard error even if the log is off, once for each set of kernels, up to a limit.

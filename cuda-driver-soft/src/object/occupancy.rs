@@ -88,7 +88,7 @@ pub(crate) fn best_block(
         if blocks * threads > best_threads {
             (best, best_threads, best_blocks) = (threads, blocks * threads, blocks);
         }
-        // After the limit itself, only whole warps, in descending order.
+        // After the limit itself, tries only whole warps, in descending order.
         threads = if threads % WARP == 0 {
             threads - WARP
         } else {

@@ -178,7 +178,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Counts a free call.
+    /// Counts a call that frees memory, before the memory is freed.
     fn count_free_call(&self, bytes: u64) {
         let mut state = self.state();
         state.used.now = state.used.now.saturating_sub(bytes);

@@ -196,7 +196,7 @@ pub(crate) fn set_format(handle: usize, format: u32, channels: i32) -> Result<()
     if !matches!(channels, 1 | 2 | 4) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    // Driver 580 accepts any format; it is checked when memory is bound.
+    // Driver 580 accepts any format. The format of a module's reference is checked when memory is bound to it.
     reference.change(&context, |state| {
         state.format = (format, channels.unsigned_abs());
         Ok(())

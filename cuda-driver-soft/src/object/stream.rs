@@ -40,6 +40,7 @@ static TABLE: Table<Stream> = Table::new(HandleKind::Stream);
 pub(crate) struct Stream {
     handle: usize,
     pub(crate) context: Weak<Context>,
+    /// Handle of the context that the stream was created in: for a green context, the green context's own.
     pub(crate) context_handle: usize,
     /// ID of the context that owns the stream's work: the primary context for a green context.
     pub(crate) owner: u64,
