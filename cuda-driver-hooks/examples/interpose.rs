@@ -1,7 +1,7 @@
 //! Watches the calls of a small program, then runs it again once per call, with that call failing.
 //!
-//! The driver is the system's if it has a device, otherwise the software driver; `CUDA_DRIVER=software|system|PATH`
-//! chooses another.
+//! On Linux, the driver is the system's if it has a device, otherwise the software driver, and
+//! `CUDA_DRIVER=software|system|PATH` chooses another. On other systems, the driver is the system's.
 
 use core::ptr;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ fn program(cuda: &Library) -> Result<(), (Function, CUresult)> {
         code => Err((function, code)),
     };
     let (mut device, mut context, mut memory) = (0, ptr::null_mut(), 0);
-    // SAFETY: the output pointers are valid, and the handles come from the calls before.
+    // SAFETY: the output pointers are valid, and the handles come from earlier calls.
     unsafe {
         check(Function::cuInit, cuda.cuInit(0))?;
         check(Function::cuDeviceGet, cuda.cuDeviceGet(&raw mut device, 0))?;

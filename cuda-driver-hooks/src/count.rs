@@ -8,7 +8,7 @@ use std::time::Instant;
 use cuda_driver_sys::library::{Call, Faithful, Interposer};
 use cuda_driver_sys::{CUresult, Function};
 
-/// Counts the calls of each function and the time that they take. Clones share their counts: keep one, and pass
+/// Counts the calls of each function and adds up their durations. Clones share their counts: keep one, and pass
 /// another to the options.
 #[derive(Clone)]
 pub struct Counter(Arc<[Count]>);
@@ -35,7 +35,7 @@ impl Counter {
         self.0[function.index()].calls.load(Ordering::Relaxed)
     }
 
-    /// Returns the total time of all calls of a function, in nanoseconds.
+    /// Returns the total duration of the calls that [`calls`](Self::calls) counts, in nanoseconds.
     #[inline]
     #[must_use]
     pub fn nanoseconds(&self, function: Function) -> u64 {
@@ -56,7 +56,7 @@ impl Counter {
         all.filter(|function| self.calls(*function) > 0)
     }
 
-    /// Resets all counts to 0.
+    /// Resets all counts and times to 0.
     #[inline]
     pub fn reset(&self) {
         for count in self.0.iter() {

@@ -17,23 +17,25 @@ use cuda_driver_sys::{CUresult, Function};
 /// To test a program against the failure of each of its calls, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3
 /// … until [`failed`](Self::failed) returns 0.
 ///
-/// Used as a hook, it counts the calls of all threads since the library was made. Tests that share a process and its
-/// default library use [`in_this_thread`](Self::in_this_thread) instead, so that each makes only its own calls fail.
+/// Used as a hook, it counts the calls of all threads. Tests that share a process and its default library use
+/// [`in_this_thread`](Self::in_this_thread) instead, so that each makes only its own calls fail.
 #[derive(Debug, Clone)]
 pub struct Fail {
-    /// `None` for every function.
+    /// The function whose calls are counted; `None` for all functions.
     function: Option<Function>,
     code: CUresult,
+    /// The number of the first call that fails, counted from 1; if it is 0, no call fails.
     first: u64,
+    /// The number of the last call that fails.
     last: u64,
-    /// Number of calls seen so far.
+    /// The number of calls counted so far.
     seen: Arc<AtomicU64>,
 }
 
 impl Fail {
     #[inline]
     fn new(function: Option<Function>, first: u64, last: u64, code: CUresult) -> Self {
-        // Calls are numbered from 1, so none has the number 0.
+        // Calls are numbered from 1: with 0, no call fails.
         let first = if code == CUresult::CUDA_SUCCESS { 0 } else { first };
         Self {
             function,
@@ -44,14 +46,15 @@ impl Fail {
         }
     }
 
-    /// Makes the `n`-th call of a function fail with `code`. The first call has the number 1; with 0 none fails.
+    /// Makes the `n`-th call of a function fail with `code`. The first call has the number 1; with 0, no call fails.
     #[inline]
     #[must_use]
     pub fn nth(function: Function, n: u64, code: CUresult) -> Self {
         Self::new(Some(function), n, n, code)
     }
 
-    /// Makes the `n`-th and every later call of a function fail with `code`, as after a fault on the device.
+    /// Makes the `n`-th and every later call of a function fail with `code`, as after a fault on the device. With 0, no
+    /// call fails.
     #[inline]
     #[must_use]
     pub fn from_nth(function: Function, n: u64, code: CUresult) -> Self {
@@ -65,14 +68,14 @@ impl Fail {
         Self::from_nth(function, 1, code)
     }
 
-    /// Makes the `n`-th call of any function fail with `code`.
+    /// Makes the `n`-th of the calls of all functions fail with `code`. With 0, no call fails.
     #[inline]
     #[must_use]
     pub fn nth_of_all(n: u64, code: CUresult) -> Self {
         Self::new(None, n, n, code)
     }
 
-    /// Returns the number of calls that failed so far.
+    /// Returns the number of calls that this hook has made fail so far.
     #[inline]
     #[must_use]
     pub fn failed(&self) -> u64 {
@@ -95,8 +98,8 @@ impl Fail {
         self.first > 0 && self.first <= number && number <= self.last
     }
 
-    /// Applies to the calls of this thread until the returned guard is dropped. Only calls through a library that has
-    /// the hook [`FailInThread`] are counted and fail.
+    /// Counts the calls of this thread, and makes them fail, until the returned guard is dropped. Applies only to calls
+    /// through a library that has the hook [`FailInThread`].
     #[inline]
     #[must_use = "calls fail only until the guard is dropped"]
     pub fn in_this_thread(&self) -> Failing {
@@ -127,8 +130,8 @@ thread_local! {
     static FAILING: RefCell<Vec<Fail>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes calls fail in threads that asked for it with [`Fail::in_this_thread`]. This is the hook for tests, which run
-/// as threads of one process: set it once, and let each test ask for its own failures.
+/// Makes calls fail in threads that use [`Fail::in_this_thread`]. This is the hook for tests, which run as threads of
+/// one process: set it once, and let each test choose its own failures.
 ///
 /// ```
 /// use cuda_driver_hooks::{Fail, FailInThread};
@@ -155,8 +158,8 @@ pub struct FailInThread;
 impl Interposer for FailInThread {
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
-        // Every active `Fail` counts the call, including those after the first that makes it fail. `try_with` fails
-        // while the thread ends, when no guard is left.
+        // Every active `Fail` counts the call, including those after the first that makes it fail. `try_with` returns
+        // an error while the thread ends and its list of guards is gone; the call is then forwarded.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
             let hit = failing.iter().filter(|fail| fail.count_and_check(call.function()));
@@ -166,7 +169,7 @@ impl Interposer for FailInThread {
     }
 }
 
-// SAFETY: as for `Fail`.
+// SAFETY: a failing call is not forwarded and its code is never CUDA_SUCCESS; all others are forwarded.
 unsafe impl Faithful for FailInThread {}
 
 /// Guard of [`Fail::in_this_thread`]: calls of this thread fail until it is dropped.

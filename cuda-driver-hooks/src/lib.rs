@@ -1,14 +1,15 @@
 //! Hooks for [`cuda_driver_sys`]: watch, count and time driver calls, hide functions, claim another version, change
 //! results, make calls fail.
 //!
-//! Each hook implements [`Interposer`] and is passed to [`Options::hook`]. Several can be combined in any order: the
-//! one added first sees a call first, so a [`Watch`] added before a [`Fail`] also sees the failures. Hooks work over
-//! every driver, the system's and the software driver; [`Source::library`] puts them over a library that already
-//! exists. With [`set_default_with`] they apply to the free functions, and to everything that is built on these.
+//! Each hook implements [`Interposer`], and all except [`ChangeResult`] are passed to [`Options::hook`]. Several can be
+//! combined in any order: the one added first sees a call first, so a [`Watch`] added before a [`Fail`] also sees the
+//! failures. Hooks work over every driver, the system's and the software driver; [`Source::library`] puts them over a
+//! library that already exists. With [`set_default_with`] they apply to the free functions, and to everything that is
+//! built on these.
 //!
-//! Interposers that may return a result the driver did not give, like [`ChangeResult`] and closures over [`Call`], are
-//! passed to [`Options::interposer`], which is `unsafe`: safe code reads the outputs of a call that succeeded, and
-//! frees the inputs of a call that failed.
+//! Interposers that are not [`Faithful`], like [`ChangeResult`] and closures over [`Call`], may report a success as a
+//! failure or a failure as a success. They are passed to [`Options::interposer`], which is `unsafe`, because safe code
+//! reads the outputs of a call that succeeded, and frees the inputs of a call that failed.
 //!
 //! ```
 //! use cuda_driver_hooks::{Counter, DriverVersion, Fail, Watch};
@@ -33,6 +34,7 @@
 //! The documentation of [`Interposer`] lists the calls that no interposer can see.
 //!
 //! [`Call`]: cuda_driver_sys::library::Call
+//! [`Faithful`]: cuda_driver_sys::library::Faithful
 //! [`Interposer`]: cuda_driver_sys::library::Interposer
 //! [`Options::hook`]: cuda_driver_sys::library::Options::hook
 //! [`Options::interposer`]: cuda_driver_sys::library::Options::interposer

@@ -8,7 +8,7 @@ use cuda_driver_sys::{CUresult, Function};
 /// Claims another CUDA version for the driver, and hides every function that is newer than that version.
 ///
 /// The driver still behaves as its own version does, and gains no functions: claiming a version later than the driver's
-/// own only changes the answer of `cuDriverGetVersion`.
+/// own only changes the answer of `cuDriverGetVersion` and the messages about missing functions.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverVersion(u32);
 

@@ -11,8 +11,8 @@ use cuda_driver_sys::{CUresult, Function, Library};
 pub struct Watch<F>(F);
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
-    /// Returns a hook that calls `watcher` on the thread of the call, possibly on several threads at once. Calls that
-    /// the watcher makes itself are not watched.
+    /// Returns a hook that calls `watcher` on the thread of the call, possibly on several threads at once. Calls of the
+    /// same library that the watcher itself makes on this thread are not watched.
     #[inline]
     #[must_use]
     pub const fn new(watcher: F) -> Self {

@@ -1,4 +1,4 @@
-//! Tests of the hooks with a fake driver, and with the software driver.
+//! Tests of the hooks with a fake driver and, on Linux, with a complete one: by default the software driver.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
@@ -16,7 +16,7 @@ unsafe extern "system" fn init(_: c_uint) -> CUresult {
 }
 
 unsafe extern "system" fn version(version: *mut c_int) -> CUresult {
-    // SAFETY: the tests pass pointers to integers.
+    // SAFETY: the library passes a pointer to an integer.
     unsafe { version.write(13000) };
     CUresult::CUDA_SUCCESS
 }
@@ -49,7 +49,7 @@ unsafe extern "system" fn create_v2(_: *mut CUcontext, _: c_uint, _: CUdevice) -
     CUresult(2)
 }
 
-/// Returns the newest variant of the requested version, as a driver does.
+/// Writes the address of the newest variant that `version` has, as a driver does.
 unsafe extern "system" fn get_proc_address(
     name: *const c_char,
     answer: *mut *mut c_void,
@@ -82,7 +82,7 @@ unsafe extern "system" fn get_proc_address_v1(
     version: c_int,
     flags: cuuint64_t,
 ) -> CUresult {
-    // SAFETY: the arguments are the caller's.
+    // SAFETY: upheld by the caller; the status may be null.
     unsafe { get_proc_address(name, answer, version, flags, ptr::null_mut()) }
 }
 
@@ -302,7 +302,7 @@ fn calls_of_the_library_itself_are_not_seen() {
     let calls = Counter::new();
     let fail = Fail::nth_of_all(2, CUresult(12345));
     let library = fake(Options::new().hook(calls.clone()).hook(fail.clone()));
-    // A missing function makes no driver call, and noting the version for a message makes one that no interposer sees.
+    // A call of a missing function does not reach the driver, and `note_version` makes a call that no hook sees.
     // SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuCtxSynchronize();
@@ -443,7 +443,7 @@ mod over_a_driver {
     /// context.
     fn program(library: &Library) -> CUresult {
         let (mut device, mut context, mut pointer) = (0, ptr::null_mut(), 0);
-        // SAFETY: the output pointers are valid, and the handles come from the calls before.
+        // SAFETY: the output pointers are valid, and the handles come from earlier calls.
         unsafe {
             let mut codes = vec![library.cuInit(0)];
             if codes[0] == CUresult::CUDA_SUCCESS {
@@ -535,7 +535,7 @@ mod over_a_driver {
         }
         assert!(compared > 50, "{compared}");
         let mut context = ptr::null_mut();
-        // SAFETY: nothing is called.
+        // SAFETY: the function is hidden, so nothing uses the pointers.
         let code = unsafe { library.cuCtxCreate_v4(&raw mut context, ptr::null_mut(), 0, 0) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
     }
@@ -555,7 +555,7 @@ mod over_a_driver {
         }
     }
 
-    /// A driver of CUDA 11.7 has the first `cuGetProcAddress` only.
+    /// A driver of CUDA 11.7 has only the first `cuGetProcAddress`.
     #[test]
     fn as_old_as_cuda_11() {
         let plain = driver();

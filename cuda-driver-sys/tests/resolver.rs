@@ -18,12 +18,12 @@ unsafe extern "system" fn init(flags: c_uint) -> CUresult {
 }
 
 unsafe extern "system" fn driver_get_version(version: *mut c_int) -> CUresult {
-    // SAFETY: the tests pass pointers to integers.
+    // SAFETY: the library passes a pointer to an integer.
     unsafe { version.write(12020) };
     CUresult::CUDA_SUCCESS
 }
 
-/// Returns a code that identifies the called export, like the two functions below.
+/// Returns a code that identifies the called export and contains `count`, like the two functions below.
 unsafe extern "system" fn memset(_: CUdeviceptr, _: u8, count: usize) -> CUresult {
     CUresult(1000 + u32::try_from(count).unwrap_or(0))
 }
@@ -59,7 +59,7 @@ fn resolve(name: &CStr) -> *const c_void {
 }
 
 fn fake(options: Options) -> &'static Library {
-    // SAFETY: the functions above have the types of the exports that they replace.
+    // SAFETY: the functions above have the ABI of the exports that they replace.
     Library::new(unsafe { Source::resolver("a fake driver", resolve) }, options).expect("it has cuInit")
 }
 
@@ -84,7 +84,7 @@ fn calls_reach_the_named_export() {
 #[test]
 fn missing_functions_return_an_error_with_a_reason() {
     let library = fake(Options::new());
-    // SAFETY: nothing is called.
+    // SAFETY: the fake driver lacks the function, so nothing uses the null pointers.
     let code = unsafe { library.cuCtxCreate_v4(ptr::null_mut(), ptr::null_mut(), 0, 0) };
     assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
     assert!(!library.supports(Function::cuCtxCreate_v4));
@@ -141,7 +141,7 @@ impl Interposer for Counter {
 #[test]
 fn interposer_sees_every_call() {
     static SEEN: AtomicU32 = AtomicU32::new(0);
-    // SAFETY: only this test calls the library, and the fake functions do not dereference pointers.
+    // SAFETY: only this test calls the library, and the fakes that it calls do not dereference pointers.
     let library = fake(unsafe { Options::new().interposer(Counter(&SEEN)) });
     // SAFETY: the fakes take any arguments.
     unsafe {
@@ -181,7 +181,7 @@ fn resolver_has_state_and_a_name() {
         resolve(symbol)
     };
     let number = 7;
-    // SAFETY: the functions above have the types of the exports that they stand for.
+    // SAFETY: the functions above have the ABI of the exports that they replace.
     let library = unsafe { Library::from_resolver(format!("driver {number}"), resolver) }.expect("it has cuInit");
     assert_eq!(library.description().as_deref(), Some("driver 7"));
     assert!(library.supports(Function::cuMemsetD8));
@@ -201,7 +201,7 @@ fn an_unknown_version_is_queried_once() {
         b"cuDriverGetVersion" => nothing as *const c_void,
         _ => resolve(symbol),
     };
-    // SAFETY: as above.
+    // SAFETY: the functions have the ABI of the exports that they replace.
     let library = unsafe { Library::from_resolver("a forked driver", resolver) }.expect("it has cuInit");
     assert_eq!(library.version(), None);
     assert_eq!(library.version(), None);
