@@ -7,11 +7,12 @@ use cuda_driver::sys::CUdevice_attribute as Raw;
 pub struct Attribute {
     /// The name in the JSON report.
     pub key: &'static str,
-    /// The name in the text report, which shows the two numbers of the compute capability in one row instead.
+    /// The name in the text report. The labels of the compute capability's two numbers are not shown, because the text
+    /// report has one row for both.
     pub label: &'static str,
     /// The unit of its values.
     pub unit: Unit,
-    /// The driver's number for it.
+    /// The attribute's constant in `cuda.h`.
     pub raw: Raw,
 }
 
@@ -24,7 +25,7 @@ pub enum Unit {
     Bytes,
     /// Thousands of cycles per second.
     Kilohertz,
-    /// Zero for no, anything else for yes.
+    /// 0 for no, any other value for yes.
     Flag,
     /// One of the modes that decide which processes may use the device.
     ComputeMode,

@@ -25,7 +25,7 @@ pub fn diagnose(findings: &Findings) -> Diagnosis {
         problems = devices::problems(findings);
     }
     problems.extend(notes::problems(findings));
-    // A stable sort: the first of the worst problems stays first, and is to be solved first.
+    // The sort is stable: of the worst problems, the first one found stays first, because users must solve it first.
     problems.sort_by_key(|problem| problem.severity);
     let verdict = match problems.first().map(|problem| problem.severity) {
         Some(Severity::Broken) => Verdict::Broken,

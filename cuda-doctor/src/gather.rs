@@ -84,7 +84,7 @@ fn places(surroundings: &Surroundings, choice: &Choice) -> Vec<Place> {
     files.iter().map(|path| Place::File(text(path))).collect()
 }
 
-/// Runs the test kernel on each device, each in its own process, because a fault breaks its process.
+/// Runs the test kernel on each device, each in its own process, because CUDA fails in a process after a fault.
 fn kernel_runs(places: &[Place], library: &DriverLibrary, driver: &Driver, prober: &Prober) -> Vec<KernelRun> {
     let Some(place) = places.iter().find(|place| place.to_string() == library.place) else {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! The parts of `cuda-doctor`, which explains why CUDA does or does not work on a machine: [`gather`] observes the
-//! machine, [`diagnose`] draws conclusions from the observations alone, and [`text`] and [`json`] write them down.
+//! machine, [`diagnose`] draws conclusions from the observations alone, and [`text`] and [`json`] write the report.
 //!
 //! # Structure
 //!

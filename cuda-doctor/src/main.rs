@@ -9,7 +9,8 @@ use std::time::Duration;
 use cuda_doctor::{Prober, Surroundings, Task, diagnose, examine, gather, json, open, text};
 use options::{HELP, Options, TASK};
 
-/// The exit code for a broken driver, and for an invalid command line.
+/// The exit code for an invalid command line, and for a report that cannot be made or written; the same as for
+/// something broken.
 const BROKEN: u8 = 2;
 
 fn main() -> ExitCode {
@@ -49,7 +50,7 @@ fn report(as_json: bool, timeout: Duration) -> io::Result<ExitCode> {
     Ok(ExitCode::from(diagnosis.exit_code))
 }
 
-/// Returns the command that does a task in another process of this program.
+/// Returns the command that performs a task in another process of this program.
 fn command(task: &Task) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(TASK).arg(serde_json::to_string(task)?);

@@ -31,12 +31,12 @@ without a GPU can therefore run `CUDA_DRIVER=software soft-cuda run cuda-doctor`
 
 If you run this program as root, NVIDIA's driver may load its kernel module and make device nodes.";
 
-/// The option for child processes, which users do not need.
+/// The option with the task of a child process. Users do not need it.
 pub(crate) const TASK: &str = "--task";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Options {
     Help,

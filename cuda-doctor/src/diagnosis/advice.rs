@@ -15,7 +15,7 @@ pub(super) fn or_software(first: &str) -> String {
     format!("{first}; {SOFTWARE}")
 }
 
-/// Returns the last line of the report.
+/// Returns the advice in the last line of the report.
 pub(super) fn last_line(findings: &Findings, problems: &[Problem], verdict: Verdict) -> String {
     let first = problems.iter().find(|problem| !problem.advice.is_empty());
     match (verdict, first) {

@@ -1,4 +1,4 @@
-//! Finds problems of the devices and of the test kernel, and notes the software driver.
+//! Finds problems with the devices and with the test kernel, and reports the software driver.
 
 use cuda_driver::sys::CUresult;
 
@@ -13,7 +13,7 @@ const PROHIBITED: i32 = 2;
 const RESET: &str = "reset the GPU (nvidia-smi --gpu-reset) or restart the machine. If it happens again, the GPU may be \
     defective; the system's log (dmesg) shows its errors as Xid.";
 
-/// Returns the problems of the devices.
+/// Returns the problems with the devices.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
     let mut problems: Vec<Problem> = findings
         .kernel_runs

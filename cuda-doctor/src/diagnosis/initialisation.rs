@@ -6,7 +6,7 @@ use super::advice;
 use super::problem::{Cause, Problem, Severity};
 use crate::findings::{Access, CallFailure, Choice, Findings, LibraryFile, LibraryKind, LibraryRole, Node, Variable};
 
-/// Returns a problem if `cuInit` failed or the driver shows no device.
+/// Returns a problem if `cuInit` or listing the devices failed, or if the driver shows no device.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
     let problem = match &findings.driver.failure {
         Some(failure) => Some(failed(findings, failure)),
@@ -175,7 +175,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
         .user
         .as_ref()
         .map_or_else(|| "this user".to_owned(), |user| format!("user {}", user.id));
-    // If the permission bits allow everything, the container's rules forbid the access.
+    // If the permission bits allow all users to read and write, the container's rules forbid the access.
     let allowed_by_bits = first.mode.is_some_and(|mode| mode & 0o666 == 0o666);
     let advice = match (allowed_by_bits, &findings.system.container, first.group) {
         (true, Some(container), _) => advice::start_container(&container.runtime),
@@ -192,7 +192,8 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
     Some(Problem::new(Cause::Permissions, Severity::Broken, text, advice))
 }
 
-/// Returns a problem if there is no device node of a GPU.
+/// Returns a problem if NVIDIA's driver is loaded on Linux, but there is no device node of a GPU. A machine that is not
+/// a container must also have an NVIDIA GPU on its PCI bus, and must not be WSL or a Jetson board.
 fn missing_nodes(findings: &Findings) -> Option<Problem> {
     let system = &findings.system;
     let is_real = findings

@@ -1,4 +1,5 @@
-//! Finds what is wrong with loading the driver: none found, none that loads, a stub, a crash or a hang.
+//! Finds the problem that keeps the driver from being loaded or examined: an unsupported program or system, no driver,
+//! none that loads, a stub, a crash or a hang.
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
@@ -6,7 +7,7 @@ use crate::findings::{
     AttemptResult, Choice, Container, Ending, Findings, LibraryFile, LibraryKind, LibraryRole, Node,
 };
 
-/// Returns the problem that keeps the driver from being loaded, if there is one.
+/// Returns the problem that keeps the driver from being loaded or examined, if there is one.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
     let problem = unsupported(findings)
         .or_else(|| ended(findings))
@@ -108,7 +109,7 @@ fn stub_loaded(findings: &Findings) -> Option<Problem> {
     }
     let Choice::Named { variable, path } = &findings.choice else {
         let path = library.path.as_deref().unwrap_or(&library.place);
-        // A path may have a root in front, as the places do.
+        // In tests, the path of the loaded library begins with the root, but the paths of the files do not.
         let is_stub = |file: &LibraryFile| {
             let real = file.real_path.as_ref();
             path.ends_with(&file.path) || real.is_some_and(|real| path.ends_with(real))
@@ -153,7 +154,7 @@ fn driver_files(findings: &Findings) -> impl Iterator<Item = &LibraryFile> {
     files.filter(|file| file.role == LibraryRole::Driver)
 }
 
-/// Returns true if a file is a library for the processor of this program.
+/// Returns true if a file is a 64-bit library for the processor of this program.
 fn fits(findings: &Findings, file: &LibraryFile) -> bool {
     let elf = file.elf.as_ref();
     elf.is_some_and(|elf| elf.bits == 64 && elf.architecture == findings.process.architecture)
@@ -269,7 +270,7 @@ fn stub_path(findings: &Findings) -> Option<&str> {
     stub_tried(findings).or_else(|| found().map(|file| file.path.as_str()))
 }
 
-/// Returns the problem if no driver library is installed.
+/// Returns the problem of a machine where no driver library was found.
 fn nothing(findings: &Findings) -> Problem {
     let system = &findings.system;
     if let Some(container) = &system.container {

@@ -4,7 +4,8 @@ use super::problem::{Cause, Problem, Severity};
 use super::version::cuda_version;
 use crate::findings::{Choice, Findings, LibraryKind};
 
-/// The oldest CUDA version that `cuda-driver` is tested with, and the first driver that supports it.
+/// The oldest CUDA version that `cuda-driver` is tested with, and the major version of the first driver that supports
+/// it.
 const OLDEST: (u32, u32) = (11_070, 515);
 
 /// Returns the notes.
@@ -32,7 +33,7 @@ fn too_old(findings: &Findings) -> Option<Problem> {
         note(
             Cause::TooOld,
             format!(
-                "The driver supports CUDA {}, and cuda-driver is tested with CUDA {} and later.",
+                "The driver supports CUDA {}, but cuda-driver is only tested with CUDA {} and later.",
                 cuda_version(version),
                 cuda_version(oldest)
             ),
@@ -49,12 +50,15 @@ fn incomplete(findings: &Findings) -> Option<Problem> {
         .flat_map(|group| group.functions.iter().map(String::as_str))
         .collect();
     let first = names.first()?;
+    let count = match names.len() {
+        1 => "1 function".to_owned(),
+        count => format!("{count} functions"),
+    };
     Some(note(
         Cause::IncompleteLibrary,
         format!(
-            "The library supports CUDA {}, but lacks {} functions of that or an earlier version, such as {first}.",
-            cuda_version(version),
-            names.len()
+            "The library supports CUDA {}, but lacks {count} of that or an earlier version, such as {first}.",
+            cuda_version(version)
         ),
         "check if a profiler or another tool has put its own library in the driver's place.",
     ))

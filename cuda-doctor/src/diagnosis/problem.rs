@@ -46,7 +46,7 @@ pub struct Problem {
     pub cause: Cause,
     /// Its severity.
     pub severity: Severity,
-    /// The problem in a sentence.
+    /// The problem in a sentence or two.
     pub text: String,
     /// The remedy; empty if there is nothing to do.
     pub advice: String,
@@ -81,7 +81,7 @@ pub enum Severity {
 pub enum Cause {
     /// This is a 32-bit program, or the only driver library is for 32-bit programs.
     ThirtyTwoBit,
-    /// The library is for another processor.
+    /// The driver's library is for another processor.
     OtherProcessor,
     /// NVIDIA has no CUDA driver for this operating system.
     UnsupportedSystem,
@@ -99,9 +99,10 @@ pub enum Cause {
     NotLoadable,
     /// The container was started without the driver or without devices.
     Container,
-    /// Versions of the kernel module and the library differ.
+    /// The versions of the kernel module and the library differ, or this GPU does not support the forward compatibility
+    /// library.
     VersionMismatch,
-    /// The driver is older than the oldest supported one.
+    /// The driver is older than the oldest one that `cuda-driver` is tested with.
     TooOld,
     /// This user may not open the device nodes.
     Permissions,
@@ -115,9 +116,9 @@ pub enum Cause {
     Initialisation,
     /// The driver crashed or did not answer, or the process that examines it could not be started.
     Crash,
-    /// The test kernel failed or stored wrong values.
+    /// The test kernel failed, stored wrong values, or gave no result.
     Kernel,
-    /// The driver runs kernels on the CPU.
+    /// The driver is the software driver, which runs kernels on the CPU.
     SoftwareDriver,
     /// The library lacks functions of its CUDA version or an earlier one.
     IncompleteLibrary,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A driver, as far as it could be examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
-    /// The places where its library was looked for, in order.
+    /// The places to look for its library, in order, each with its result.
     pub attempts: Vec<Attempt>,
     /// The library that was loaded.
     pub library: Option<DriverLibrary>,
@@ -25,7 +25,7 @@ pub struct Driver {
     pub devices: Vec<Device>,
 }
 
-/// One place where the driver's library was looked for.
+/// One place to look for the driver's library, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// A path, or a file name that the system's loader searches for.
@@ -47,10 +47,10 @@ pub enum AttemptResult {
     },
     /// The library could not be loaded, or is not a driver.
     Failed {
-        /// The system's message, where there is one.
+        /// The reason: the system's message, where there is one.
         message: String,
     },
-    /// The place was not tried, because an earlier one holds the driver.
+    /// No result: an earlier place holds the driver, or the examination ended before or while it loaded this one.
     NotTried,
 }
 
@@ -59,7 +59,7 @@ pub enum AttemptResult {
 pub struct DriverLibrary {
     /// The place that led to it.
     pub place: String,
-    /// The path of the file, without links; `None` for a library that is not a file.
+    /// The path of the file, with symbolic links resolved where possible; `None` if the library is not a file.
     pub path: Option<String>,
     /// The driver's version in the name of the file: `580.159.04`.
     pub version: Option<String>,
@@ -71,7 +71,7 @@ pub struct DriverLibrary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LibraryKind {
-    /// NVIDIA's driver.
+    /// NVIDIA's driver, or a library that takes its place.
     Real,
     /// The software driver of this project, which runs kernels on the CPU.
     Software,
@@ -95,24 +95,24 @@ pub struct CallFailure {
     pub function: String,
     /// The result code.
     pub code: u32,
-    /// The result code's name in C.
+    /// The result code's name in C; `None` for an unknown code.
     pub name: Option<String>,
     /// The failure in a sentence.
     pub message: String,
 }
 
-/// A device that the driver shows.
+/// A device that the driver shows. Properties that the driver did not return are missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// The number for `cuDeviceGet`.
     pub ordinal: u32,
     /// The device's name.
     pub name: Option<String>,
-    /// The device's UUID.
+    /// The device's UUID after `GPU-`, as `CUDA_VISIBLE_DEVICES` of NVIDIA's driver takes it.
     pub uuid: Option<String>,
-    /// The address on the PCI bus.
+    /// The address on the PCI bus: `0000:17:00.0`.
     pub pci_bus_id: Option<String>,
-    /// Memory in bytes.
+    /// The size of its memory in bytes.
     pub memory: Option<u64>,
     /// Attributes by the keys of [`ATTRIBUTES`](crate::attributes::ATTRIBUTES).
     pub attributes: BTreeMap<String, i32>,

@@ -10,7 +10,7 @@ use super::process::Ending;
 pub struct KernelRun {
     /// The device's number.
     pub ordinal: u32,
-    /// The result; `None` if the process ended before there was one.
+    /// The result; `None` if the process did not start, or ended before there was one.
     pub result: Option<KernelResult>,
     /// The end of the process that ran it.
     pub ending: Ending,

@@ -36,7 +36,7 @@ pub enum Access {
 }
 
 impl Node {
-    /// Returns true for the node of a GPU: `/dev/nvidia0`, or its counterparts on WSL and Jetson.
+    /// Returns true for the node of a GPU, such as `/dev/nvidia0`, and for its counterparts on WSL and Jetson.
     #[must_use]
     pub fn is_gpu(&self) -> bool {
         let name = self.name();

@@ -35,7 +35,7 @@ pub struct Variable {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// Its effect.
+    /// Its effect on CUDA programs.
     pub effect: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Variable {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It was not started, because there was nothing to examine.
+    /// It was not started, because this program cannot load a driver.
     #[default]
     NotNeeded,
     /// It finished its task.
@@ -55,9 +55,9 @@ pub enum Ending {
         /// The limit in seconds.
         seconds: u64,
     },
-    /// It ended before its task did.
+    /// It ended before it finished its task, or ended with an error after it.
     Crashed {
-        /// The step that it ended in.
+        /// The step in which it ended.
         step: String,
         /// The signal or exit code.
         status: String,

@@ -1,4 +1,4 @@
-//! Findings about the machine: kernel modules, GPUs on the PCI bus, containers and virtual machines.
+//! Findings about the machine: kernel modules, GPUs on the PCI bus, the container, WSL and the Jetson board.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct System {
 pub struct KernelModule {
     /// Its version: `580.159.04`.
     pub version: Option<String>,
-    /// True for NVIDIA's open kernel modules.
+    /// True if it is known to be one of NVIDIA's open kernel modules.
     pub is_open: bool,
 }
 
@@ -33,16 +33,16 @@ pub struct KernelModule {
 pub struct Gpu {
     /// Its address: `0000:17:00.0`.
     pub address: String,
-    /// Its device number: `0x2335`.
+    /// Its PCI device ID: `0x2335`.
     pub device: String,
-    /// The kernel driver that is bound to it: `nvidia`, `nouveau`, `vfio-pci`.
+    /// The kernel driver that is bound to it, such as `nvidia`, `nouveau` or `vfio-pci`.
     pub driver: Option<String>,
 }
 
 /// A container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// The software that runs it, as far as known: `docker`, `podman`, `kubernetes`.
+    /// The software that runs it, as far as known, such as `docker`, `podman` or `kubernetes`.
     pub runtime: String,
     /// The sign that it was recognised by.
     pub sign: String,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::findings::Elf;
 
-/// The bytes of the header up to the number of the processor.
+/// The length in bytes of the part of the header that ends with the number of the processor.
 const LENGTH: usize = 20;
 
 /// Reads the header of an ELF file; `None` if the file is not an ELF file or cannot be read.

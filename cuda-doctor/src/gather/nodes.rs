@@ -1,4 +1,4 @@
-//! Finds device nodes, and checks access to them. Nodes in folders that may not be listed are not found.
+//! Finds device nodes, and checks access to them. Nodes in folders that this process may not list are not found.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;

@@ -8,10 +8,11 @@ use crate::findings::Gpu;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// NVIDIA's number as a vendor.
+/// NVIDIA's PCI vendor ID.
 const NVIDIA: &str = "0x10de";
 
-/// The beginning of the class numbers of display controllers. The other functions of a card are sound and USB.
+/// The beginning of the class codes of display controllers. A graphics card may also have audio and USB functions,
+/// which are other entries of the bus.
 const DISPLAY: &str = "0x03";
 
 /// Returns NVIDIA's GPUs, or `None` if the bus cannot be listed.

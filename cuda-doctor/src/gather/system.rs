@@ -16,7 +16,7 @@ pub(super) fn observe(surroundings: &Surroundings) -> System {
     }
 }
 
-/// Returns NVIDIA's kernel module. The first line of its file is
+/// Returns NVIDIA's kernel module. The first line of `/proc/driver/nvidia/version` is
 /// `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 …`, or for the open modules
 /// `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build …`.
 fn kernel_module(surroundings: &Surroundings) -> Option<KernelModule> {

@@ -25,7 +25,7 @@ pub(super) fn examine(places: &[Place], is_named: bool, open: Open<'_>, output: 
     complete(&driver, output);
 }
 
-/// Loads the first driver, as the loader's search does.
+/// Loads the driver from the first place that has one, as the loader's search does.
 fn load(
     places: &[Place],
     is_named: bool,
@@ -65,7 +65,7 @@ fn load(
     None
 }
 
-/// Returns the path of a library, without links if possible; `None` for one that is not a file.
+/// Returns the path of a library, with symbolic links resolved if possible; `None` for one that is not a file.
 fn path_of(library: &Library, place: &Place) -> Option<PathBuf> {
     let place = match place {
         Place::File(path) => Some(Path::new(path)).filter(|path| path.is_absolute()),
@@ -107,7 +107,8 @@ fn describe(library: &'static Library, driver: &mut Driver, output: &mut dyn Wri
     driver.is_initialised = true;
 
     begin("cuDeviceGetCount", driver, output);
-    // The functions of `cuda-driver` call the default library, which nothing has used in this process.
+    // The functions of `cuda-driver` call the default library. It can be set, because nothing in this process has used
+    // it yet.
     if set_default(Source::library(library)).is_err() {
         return;
     }
@@ -154,7 +155,7 @@ fn describe_device(ordinal: u32, device: Device) -> findings::Device {
     }
 }
 
-/// Returns the UUID in the form that `CUDA_VISIBLE_DEVICES` takes.
+/// Returns the UUID in the form that `CUDA_VISIBLE_DEVICES` of NVIDIA's driver takes.
 fn uuid(device: Device) -> Result<String, Error> {
     Ok(format!("GPU-{}", device.uuid()?))
 }

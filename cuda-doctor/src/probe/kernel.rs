@@ -12,8 +12,8 @@ use super::task::Place;
 use crate::call_failure::{call_failure, failure_of};
 use crate::findings::{CallFailure, KernelResult};
 
-/// `values[i] = 3 * values[i] + i` for the first `count` values. The version and target are older than every supported
-/// driver, so that each can compile it.
+/// The test kernel: sets `values[i] = 3 * values[i] + i` for the first `count` values. The version and target are older
+/// than every supported driver, so that each can compile it.
 const PTX: &str = "
 .version 6.0
 .target sm_30
@@ -44,9 +44,10 @@ const PTX: &str = "
 }
 ";
 
-/// The number of values, which is not a multiple of the block.
+/// The number of values: not a multiple of [`BLOCK`], so that some threads of the last block have no value.
 const COUNT: u32 = 1000;
 
+/// The number of threads of a block.
 const BLOCK: u32 = 64;
 
 /// Runs the kernel and reports the result.
@@ -124,7 +125,7 @@ fn compare(actual: &[u32]) -> KernelResult {
     KernelResult::Correct
 }
 
-/// Returns the failure to load a driver in this process, although an earlier process could load it.
+/// Returns the failure to load a driver in this process, although an earlier process loaded it.
 fn not_loaded(message: String) -> CallFailure {
     let code = CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
     CallFailure {

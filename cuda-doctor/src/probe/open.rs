@@ -4,7 +4,7 @@ use cuda_driver::sys::Library;
 
 use super::task::Place;
 
-/// Opens the driver at a place; the error is the system's message, where there is one.
+/// Opens the driver at a place. The error is the reason: the system's message, where there is one.
 pub type Open<'a> = &'a dyn Fn(&Place) -> Result<&'static Library, String>;
 
 /// Opens the driver at a place of this machine.

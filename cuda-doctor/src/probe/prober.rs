@@ -13,13 +13,14 @@ use super::progress::{Progress, parse};
 use super::task::Task;
 use crate::findings::Ending;
 
-/// The time for a killed process to end. A process that waits inside a broken kernel module never ends.
+/// The time to wait for the end of a process that was killed or has closed its standard output. A process that waits
+/// inside a broken kernel module never ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The number of bytes of a child's standard error that are kept.
+/// The maximum number of bytes that are kept of the end of a child's standard error.
 const KEPT: usize = 2000;
 
-/// Returns the command that does a task.
+/// Returns the command that performs a task.
 type MakeCommand = dyn Fn(&Task) -> io::Result<Command>;
 
 /// Runs tasks in child processes.
@@ -29,7 +30,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Makes a prober whose tasks may take `timeout` each. `command` returns the command that does a task with
+    /// Makes a prober whose tasks may take `timeout` each. `command` returns the command that performs a task with
     /// [`examine`](super::examine).
     pub fn new(timeout: Duration, command: impl Fn(&Task) -> io::Result<Command> + 'static) -> Self {
         Self {
@@ -38,7 +39,7 @@ impl Prober {
         }
     }
 
-    /// Runs a task; returns its last results, complete or not, and how the process ended.
+    /// Runs a task; returns its last results, complete or not, and the end of the process.
     pub(crate) fn run<T: DeserializeOwned + Default>(&self, task: &Task) -> (T, Ending) {
         let mut results = T::default();
         let ending = self.watch(task, &mut results);
@@ -112,7 +113,7 @@ impl fmt::Debug for Prober {
     }
 }
 
-/// Reads lines on a thread of its own, so that waiting for them can end.
+/// Reads lines on a separate thread, so that the receiver can wait for them with a time limit.
 fn lines_of(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     if let Some(stream) = stream {
@@ -144,7 +145,7 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
     }
 }
 
-/// Returns the last lines of a process that has ended.
+/// Returns the end of the output of a process that has ended: at most [`KEPT`] bytes, trimmed.
 fn end_of(lines: &Receiver<String>) -> String {
     let mut text = String::new();
     while let Ok(line) = lines.recv_timeout(Duration::from_millis(100)) {
@@ -173,8 +174,8 @@ fn describe(status: ExitStatus) -> String {
         .map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
 }
 
-/// Returns the name of a signal that ends crashing programs; `None` for other signals. The numbers are the same on all
-/// processors of Linux that have CUDA.
+/// Returns the name of a signal that ends crashing programs; `None` for other signals. The numbers are those
+/// of Linux on all processors that CUDA supports.
 #[cfg(unix)]
 fn signal_name(signal: i32) -> Option<&'static str> {
     match signal {

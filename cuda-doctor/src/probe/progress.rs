@@ -17,7 +17,7 @@ pub(super) struct Progress<T> {
 }
 
 impl<T: Serialize> Progress<T> {
-    /// Writes the message. A failure is ignored, because it means that the parent has ended.
+    /// Writes the message. Failures to write are ignored, because they mean that the parent has ended.
     fn send(&self, output: &mut dyn Write) {
         if let Ok(json) = serde_json::to_string(self) {
             // A driver may have printed the beginning of a line.

@@ -87,7 +87,7 @@ fn result_text(run: &KernelRun) -> String {
     }
 }
 
-/// Describes how a child process ended.
+/// Describes the end of a child process.
 pub(super) fn ending(ending: &Ending) -> String {
     match ending {
         Ending::NotNeeded => "not needed".to_owned(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::diagnosis::Diagnosis;
 use crate::findings::Findings;
 
-/// The number of the format; it changes when a field is removed or changes its meaning.
+/// The version of the format; it changes when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
 
 #[derive(Serialize)]

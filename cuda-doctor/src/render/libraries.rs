@@ -54,7 +54,7 @@ fn describe(file: &LibraryFile) -> String {
     };
     let elf = match &file.elf {
         Some(elf) => format!(", {}-bit {}", elf.bits, elf.architecture),
-        None => ", not a library".to_owned(),
+        None => ", not an ELF file or not readable".to_owned(),
     };
     let real = file
         .real_path

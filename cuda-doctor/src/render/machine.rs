@@ -42,7 +42,7 @@ fn machine(findings: &Findings) -> Section {
         section.row("kernel module", "nouveau, which does not support CUDA");
     }
     match &system.gpus {
-        Some(gpus) if gpus.is_empty() => section.row("PCI bus", "no GPU of NVIDIA"),
+        Some(gpus) if gpus.is_empty() => section.row("PCI bus", "no NVIDIA GPU"),
         Some(gpus) => {
             for gpu in gpus {
                 let driver = gpu.driver.as_deref().unwrap_or("none");

@@ -1,4 +1,4 @@
-//! Drivers of the fake machines: the software driver with changed results.
+//! Drivers of the fake machines: most are the software driver with some functions replaced.
 
 use std::ffi::{CStr, c_uint, c_void};
 use std::path::Path;
@@ -11,15 +11,15 @@ use cuda_driver::sys::{CUfunction, CUresult, CUstream, Library};
 /// The driver that is loaded on a fake machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// The driver of this machine, where it is looked for.
+    /// The driver of this machine, opened at the places of the search.
     System,
     /// The file in the tree, which is only a header.
     File,
     /// The software driver.
     Software,
-    /// The software driver, which is reported as the driver of a GPU.
+    /// The software driver without its marker, so that it is reported as NVIDIA's driver.
     Gpu,
-    /// A driver whose `cuInit` returns a code.
+    /// A driver whose `cuInit` returns this code if it is 803, 100 or 34, and 999 otherwise.
     Init(u32),
     /// A driver whose `cuInit` ends the process.
     Crash,

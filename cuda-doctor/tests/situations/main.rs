@@ -266,7 +266,7 @@ fn wrong_permissions() {
         report.assert(Verdict::Broken, Cause::Permissions, "");
     }
     assert_eq!(report.diagnosis.exit_code, 2);
-    // Some drivers say that there is no device.
+    // Some drivers return `CUDA_ERROR_NO_DEVICE` instead.
     let report = Report::new(&tree, Driver::Init(100));
     report.assert(Verdict::Broken, Cause::Permissions, "");
 }

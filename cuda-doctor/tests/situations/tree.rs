@@ -43,7 +43,7 @@ impl Tree {
         self
     }
 
-    /// Makes this program one of 32 bits.
+    /// Makes this program a 32-bit program.
     pub(crate) fn thirty_two_bits(mut self) -> Self {
         self.surroundings.bits = 32;
         self
@@ -63,7 +63,7 @@ impl Tree {
         self
     }
 
-    /// Loads NVIDIA's kernel module.
+    /// Adds the file of NVIDIA's kernel module, which exists while the module is loaded.
     pub(crate) fn kernel_module(self, version: &str) -> Self {
         let line = format!("NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Thu Oct 19 18:56:32 UTC 2023\n");
         self.file("proc/driver/nvidia/version", line);
@@ -106,7 +106,7 @@ impl Tree {
         self
     }
 
-    /// Makes the machine a container of Docker.
+    /// Makes the machine a Docker container.
     pub(crate) fn docker(self) -> Self {
         self.file(".dockerenv", "");
         self
