@@ -1,4 +1,4 @@
-//! Arguments of exports: the only code that reads and writes through the caller's pointers.
+//! Arguments of exports: exports read and write through the caller's pointers with the methods of [`Caller`].
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 
 /// The caller's promise that an export's pointer arguments are as the manual requires. It gives access to the arguments
-/// of that export only; NULL is an error rather than a crash.
+/// of that export only. NULL is an error or is ignored, and never causes a crash.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller(());
 
@@ -15,8 +15,8 @@ impl Caller {
     /// Accepts the caller's promise.
     ///
     /// # Safety
-    /// May be called only in an export, whose own contract is that pointers are valid, and used only for that export's
-    /// arguments.
+    /// Must be called only in an export, whose own contract is that its pointers are valid. The result must be used
+    /// only for that export's arguments.
     pub(super) unsafe fn new() -> Self {
         Caller(())
     }
@@ -31,7 +31,7 @@ impl Caller {
         (!pointer.is_null()).then_some(Out(pointer))
     }
 
-    /// Returns the value that a pointer points to.
+    /// Returns the value that a pointer points to; NULL is `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) fn read<T: Copy>(self, pointer: *const T) -> Result<T> {
         if pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -40,8 +40,8 @@ impl Caller {
         Ok(unsafe { pointer.read_unaligned() })
     }
 
-    /// Returns a copy of an array; NULL is permitted only if the length is 0. Returns `CUDA_ERROR_OUT_OF_MEMORY` if the
-    /// host has no memory for the copy.
+    /// Returns a copy of an array. NULL is `CUDA_ERROR_INVALID_VALUE`, unless the length is 0. Returns
+    /// `CUDA_ERROR_OUT_OF_MEMORY` if the host has no memory for the copy.
     pub(crate) fn array<T: Copy>(self, pointer: *const T, length: usize) -> Result<Vec<T>> {
         if length == 0 {
             return Ok(Vec::new());
@@ -64,8 +64,8 @@ impl Caller {
         Ok(values)
     }
 
-    /// Returns the values of an array one by one. A caller that stops at the first wrong value reads no further, even
-    /// if the length is wrong. NULL is permitted only if the length is 0.
+    /// Returns the values of an array one by one: code that stops at the first invalid value does not read past it,
+    /// even if the length is too large. NULL is `CUDA_ERROR_INVALID_VALUE`, unless the length is 0.
     pub(crate) fn items<T: Copy>(self, pointer: *const T, length: usize) -> Result<impl Iterator<Item = T>> {
         if length > 0 && pointer.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -74,7 +74,7 @@ impl Caller {
         Ok((0..length).map(move |i| unsafe { pointer.wrapping_add(i).read_unaligned() }))
     }
 
-    /// Writes a value into an array of results, unless it is NULL.
+    /// Writes a value into an array of results, unless the array is NULL.
     pub(crate) fn set_at<T>(self, pointer: *mut T, index: usize, value: T) {
         if !pointer.is_null() {
             // SAFETY: not NULL, so valid for writes by the caller's promise, which covers `index`.
@@ -82,7 +82,8 @@ impl Caller {
         }
     }
 
-    /// Returns the bytes of a NUL-terminated string.
+    /// Returns the bytes of a NUL-terminated string, without the NUL byte. NULL is `CUDA_ERROR_INVALID_VALUE`. Returns
+    /// `CUDA_ERROR_OUT_OF_MEMORY` if the host has no memory for the copy.
     pub(crate) fn bytes(self, text: *const c_char) -> Result<Vec<u8>> {
         if text.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -92,7 +93,7 @@ impl Caller {
         self.array(bytes.as_ptr(), bytes.len())
     }
 
-    /// Returns the text of a NUL-terminated name. Invalid UTF-8 is replaced, which matches no name here.
+    /// Returns the text of a NUL-terminated name. Invalid UTF-8 is replaced; the result matches no name of the driver.
     pub(crate) fn string(self, text: *const c_char) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
     }
@@ -114,7 +115,8 @@ impl Caller {
         unsafe { HostRange::new(pointer as usize, bytes) }
     }
 
-    /// Closes a file descriptor that the call takes from the program. A number that is not open is ignored.
+    /// Closes a file descriptor that the call takes from the program. A number that is not open is ignored. Does
+    /// nothing on systems other than Unix.
     pub(crate) fn close(self, descriptor: c_int) {
         #[cfg(unix)]
         // SAFETY: the caller gives up the descriptor.
@@ -125,7 +127,8 @@ impl Caller {
         let _ = descriptor;
     }
 
-    /// Writes text into a buffer of `capacity` bytes, truncated if it is too long, and NUL-terminated.
+    /// Writes text into a buffer of `capacity` bytes, truncated if it is too long, and NUL-terminated. Does nothing if
+    /// the buffer is NULL or has no bytes.
     pub(crate) fn set_text(self, buffer: *mut c_char, capacity: usize, text: &[u8]) {
         if buffer.is_null() || capacity == 0 {
             return;
@@ -143,7 +146,7 @@ pub(crate) struct Out<T>(*mut T);
 impl<T> Out<T> {
     /// Writes the result.
     pub(crate) fn set(self, value: T) {
-        // SAFETY: not NULL (see `Caller::out`), so valid for a write by the caller's promise.
+        // SAFETY: not NULL (see `Caller::out_or_null`), so valid for a write by the caller's promise.
         unsafe { self.0.write_unaligned(value) };
     }
 }

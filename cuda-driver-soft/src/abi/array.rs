@@ -38,7 +38,8 @@ fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
     CUarray_format(descriptor.format)
 }
 
-/// Returns the descriptor of an array; an error if `out` is false: the caller passed NULL for the descriptor.
+/// Returns the descriptor of an array. After the handle, checks the pointer for the result: returns
+/// `CUDA_ERROR_INVALID_VALUE` if `out` is false, because the caller passed NULL.
 fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     let array = array::get(array as usize)?;
     if out {
@@ -48,7 +49,7 @@ fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     }
 }
 
-/// Returns the source or destination of a byte copy. In an array, `offset` is in the first row.
+/// Returns the source or destination of a byte copy. `offset` is in bytes, and in an array it lies in the first row.
 fn side(base: Base, offset: usize) -> Side {
     Side {
         base,
@@ -58,6 +59,7 @@ fn side(base: Base, offset: usize) -> Side {
     }
 }
 
+/// A copy of `count` bytes, of which the source, the destination or both are in the first row of an array.
 struct ByteCopy {
     c: Caller,
     mode: NullStream,

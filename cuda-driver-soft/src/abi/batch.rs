@@ -1,4 +1,5 @@
-//! Exports of batches: many copies, or operations on ranges of managed memory, in one call.
+//! Exports of batches: many copies, or operations on ranges of managed memory, in one call. Also exports of single
+//! copies with the attributes of a batch.
 
 use std::ffi::{c_uint, c_ulonglong, c_void};
 
@@ -44,7 +45,8 @@ fn copying_stream(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
 }
 
 /// Returns a function that maps the index of an item to its entry in a list: entry `i` covers the items from
-/// `indexes[i]` up to the next entry. The function must be called with ascending indexes.
+/// `indexes[i]` up to the first item of the next entry. The function must be called with ascending indexes. Returns
+/// `CUDA_ERROR_INVALID_VALUE` unless the entries begin at item 0, ascend, and are in the list of `count` items.
 fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<impl FnMut(usize) -> usize> {
     let mut starts: Vec<usize> = Vec::new();
     for start in c.items(indexes.cast_const(), entries)? {
@@ -66,7 +68,7 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
     })
 }
 
-/// Returns true if the source must be read before the call returns.
+/// Returns true if the source must be read before the call returns; `CUDA_ERROR_INVALID_VALUE` for an unknown order.
 fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
     use CUmemcpySrcAccessOrder as Order;
     match order {
@@ -76,6 +78,8 @@ fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
     }
 }
 
+/// The arguments of `cuMemcpyBatchAsync`. The lists of attributes and indexes have `kinds` entries, the other lists
+/// `count`.
 struct Batch {
     to: *mut CUdeviceptr,
     from: *mut CUdeviceptr,
@@ -87,7 +91,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Checks all copies before the first one starts. If a copy fails, `failed` is its index.
+    /// Submits the copies. Checks all of them before the first one starts. If a copy fails, sets `failed` to its index.
     fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
         if self.count == 0 || self.kinds == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -120,6 +124,7 @@ impl Batch {
     }
 }
 
+/// Submits one copy. If `now` is true, reads its source before the call returns.
 fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &StreamRef) -> Result<()> {
     if now {
         submit::copy_snapshot(to, from, bytes, stream)
@@ -130,7 +135,7 @@ fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &Strea
 
 fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: NullStream) -> Result<()> {
     let stream = copying_stream(hstream, mode)?;
-    // The index in an error that concerns no single copy.
+    // The program gets this index for an error that does not concern one copy.
     let mut which = usize::MAX;
     let done = batch.run(c, &stream, &mut which);
     if done.is_err() {
@@ -139,7 +144,7 @@ fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: N
     done
 }
 
-/// Returns the size of an element in bytes: of a texel if the operand is an array, else `None`.
+/// Returns the size of a texel in bytes if the operand is an array, else `None`.
 fn element_bytes(operand: &CUmemcpy3DOperand) -> Result<Option<u64>> {
     if operand.type_ != CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY {
         return Ok(None);
@@ -152,7 +157,8 @@ fn element_bytes(operand: &CUmemcpy3DOperand) -> Result<Option<u64>> {
     Ok(Some(array::get(handle)?.image.texel_bytes().into()))
 }
 
-/// Returns the source or destination of a box copy, whose lengths are in elements of `element` bytes.
+/// Returns the source or destination of a box copy. The operand's row length and x offset are in elements of `element`
+/// bytes.
 fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
     let bytes = |elements: usize| {
         (elements as u64)
@@ -171,7 +177,7 @@ fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
             })
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
-            // SAFETY: as above, for the other member.
+            // SAFETY: the type says that this member was written; its pointer and integers are valid for any bits.
             let of = unsafe { &operand.op.array };
             Ok(Side {
                 base: Base::Array(of.array as usize, 0),
@@ -184,7 +190,7 @@ fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
     }
 }
 
-/// Copies a box; waits for the copy if the source must be read before the call returns.
+/// Submits the copy of a box; waits for it if the source must be read before the call returns.
 fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Result<()> {
     let now = reads_now(op.srcAccessOrder)?;
     // With an array, widths are in texels; between addresses, in bytes.

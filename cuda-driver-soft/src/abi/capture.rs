@@ -1,4 +1,4 @@
-//! Exports of stream capture: begin, end, query and update a capture.
+//! Exports of stream capture: begin, end, query and update a capture, and exchange the capture mode of the thread.
 
 use std::ffi::c_uint;
 
@@ -34,6 +34,7 @@ struct CaptureOutputs {
 }
 
 /// Writes the state of a capture. Only the status is written if the stream does not capture or the capture is invalid.
+/// Returns `CUDA_ERROR_LOSSY_QUERY` for a request of nodes without the data that their edges have.
 fn info(c: Caller, hstream: CUstream, mode: NullStream, outputs: &CaptureOutputs) -> Result<()> {
     use CUstreamCaptureStatus as Status;
     let status = c.out(outputs.status)?;
@@ -126,7 +127,7 @@ exports! {
         let (unwanted, out) = (out.is_null(), c.out_or_null(out));
         let stream = stream::named(hstream as usize, mode)?;
         let graph = capture::end(&stream);
-        // On an error the graph is NULL.
+        // If the capture cannot be ended, the graph is NULL.
         set(out, graph.unwrap_or(0) as CUgraph);
         match graph {
             // The program passed NULL, so it has no handle with which it could destroy the graph.

@@ -18,11 +18,12 @@ use crate::state::gate;
 /// The NULL stream, used by the synchronous copies.
 const NULL: CUstream = std::ptr::null_mut();
 
-/// Returns memory at an address of either the device or the program.
+/// Returns the memory at an address, which may be device memory or memory of the program.
 pub(super) fn unified_place(c: Caller, address: u64, bytes: usize) -> Result<MemoryPlace> {
     MemoryPlace::of(c.host(address as *const c_void, bytes), bytes as u64)
 }
 
+/// A copy of `bytes` bytes in one piece.
 struct LinearCopy {
     c: Caller,
     mode: NullStream,
@@ -52,8 +53,8 @@ fn host(pointer: *const c_void) -> Base {
     Base::Host(pointer as u64)
 }
 
-/// Checks that the contexts of a peer copy are live; NULL is the current one. The contexts have no other effect,
-/// because all memory is in one address space.
+/// Checks that the contexts of a peer copy are live; NULL, for the current one, is not checked. The contexts have no
+/// other effect, because all memory is in one address space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     gate::healthy()?;
     for handle in [to, from] {
@@ -232,7 +233,7 @@ exports! {
         stream: CUstream,
     ) {
         check_peers(to_context, from_context)?;
-        // Driver 580 does not capture these copies.
+        // Driver 580 does not capture these copies: a stream that captures is an error.
         stream::for_work(stream as usize, mode)?;
         LinearCopy {
             c,

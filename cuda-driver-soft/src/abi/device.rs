@@ -15,8 +15,8 @@ use crate::object::{device, notification, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Writes text into a buffer of `length` bytes, and returns true if it fits. A length of 0 or less is an error here;
-/// NVIDIA's driver crashes.
+/// Writes text into a buffer of `length` bytes, and returns true if it fits with its NUL byte. For a length of 0 or
+/// less, returns `CUDA_ERROR_INVALID_VALUE`, where NVIDIA's driver crashes.
 fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<bool> {
     let capacity = usize::try_from(length)
         .ok()
@@ -34,7 +34,8 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
     Ok(())
 }
 
-/// Checks a query of atomic operations between devices, and writes that none is native, as on an H200.
+/// Checks a query of atomic operations on the host's or another device's memory, and writes that none is native, as on
+/// an H200.
 fn no_atomics(c: Caller, out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint) -> Result<()> {
     c.out(out)?;
     let mut operations = c.items(operations, count as usize)?;

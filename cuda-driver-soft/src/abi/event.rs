@@ -1,4 +1,4 @@
-//! Exports of events.
+//! Exports of events: create, record, query, wait for, time and destroy them.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Exports of functions: their attributes, modules and parameters.
+//! Exports of functions: their attributes, modules, names, parameters and loading state.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;
@@ -65,7 +65,7 @@ exports! {
     fn cuFuncGetName [c] (out: *mut *const c_char, hfunc: CUfunction) {
         let out = c.out(out)?;
         not_null(hfunc)?;
-        // Valid as long as the function's module, as the manual promises.
+        // The name is valid as long as the function's module, as the manual promises.
         out.set(lookup::function(hfunc as usize)?.name.as_ptr());
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Exports of graphs: create, clone and destroy them, and query and change their dependencies.
+//! Exports of graphs: create, clone, print and destroy them, query and change their nodes' dependencies, and create the
+//! conditional handles and user objects that graphs use.
 
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub(super) fn edges_from(
     edges.collect()
 }
 
-/// Reads edges from nodes to nodes.
+/// Reads edges: each is its first node with the data of the edge, and its second node.
 fn pairs(
     c: Caller,
     from: *const CUgraphNode,
@@ -81,6 +82,7 @@ struct EdgeOutputs {
 }
 
 /// Writes a list: only its length if all arrays are NULL, else as many entries as there is room for, then zeros.
+/// Returns `CUDA_ERROR_LOSSY_QUERY` if the array for the edges' data is NULL, but an edge has data.
 fn write_edges(c: Caller, list: &[(Edge, usize)], to: &EdgeOutputs) -> Result<()> {
     let count = c.out(to.count)?;
     if to.nodes.is_null() && to.others.is_null() && to.data.is_null() {
@@ -401,7 +403,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let pointer = pointer as usize;
-        // SAFETY: the caller keeps the destructor and its data valid until the destructor has run, and it runs once.
+        // SAFETY: the caller keeps the destructor and its data valid until the destructor has run, which it does once.
         let destroy = Arc::new(move || unsafe { destroy(pointer as *mut c_void) });
         out.set(user_object::create(destroy, count)? as CUuserObject);
         Ok(())

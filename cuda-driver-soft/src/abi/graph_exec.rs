@@ -1,4 +1,5 @@
-//! Exports of executable graphs: instantiate, launch, update and destroy them.
+//! Exports of executable graphs: instantiate, launch, update and destroy them, and manage the memory that graphs
+//! allocate.
 
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 
@@ -25,7 +26,7 @@ use crate::operation::kernel::Attributes;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Instantiates a graph, with a log buffer that receives an empty text.
+/// Instantiates a graph. The log buffer receives an empty text, and the error node NULL.
 fn instantiate_with_log(
     c: Caller,
     out: *mut CUgraphExec,
@@ -78,7 +79,7 @@ pub(super) fn change(exec: CUgraphExec, node: CUgraphNode, make: impl FnOnce() -
     graph_exec(exec as usize)?.set_operation(node as usize, make()?)
 }
 
-/// Changes a kernel, keeping the attributes that its node has in the executable graph.
+/// Changes the kernel of a node, and keeps the attributes that the node has in the executable graph.
 fn change_kernel(c: Caller, graph: CUgraphExec, node: CUgraphNode, params: &KernelParams) -> Result<()> {
     let attributes = attributes_in(graph, node)?;
     change(graph, node, || kernel(c, params, attributes))
