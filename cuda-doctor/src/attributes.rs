@@ -42,7 +42,7 @@ const fn attribute(key: &'static str, label: &'static str, unit: Unit, raw: Raw)
     Attribute { key, label, unit, raw }
 }
 
-/// The attributes, in the order of the report.
+/// The attributes, in the order of the text report.
 #[rustfmt::skip]
 pub const ATTRIBUTES: [Attribute; 20] = [
     attribute(CAPABILITY_MAJOR, "compute capability, major", Unit::Number, Raw::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),

@@ -98,8 +98,8 @@ impl Fail {
         self.first > 0 && self.first <= number && number <= self.last
     }
 
-    /// Counts the calls of this thread, and makes them fail, until the returned guard is dropped. Applies only to calls
-    /// through a library that has the hook [`FailInThread`].
+    /// Applies to the calls of this thread, instead of all threads, until the returned guard is dropped. Only calls
+    /// through a library that has the hook [`FailInThread`] are counted and can fail.
     #[inline]
     #[must_use = "calls fail only until the guard is dropped"]
     pub fn in_this_thread(&self) -> Failing {

@@ -50,7 +50,8 @@ pub enum AttemptResult {
         /// The reason: the system's message, where there is one.
         message: String,
     },
-    /// No result: an earlier place holds the driver, or the examination ended before or while it loaded this one.
+    /// The place was not tried, because an earlier one holds the driver. Also the result of a place if the process that
+    /// examined the driver ended before it had loaded a library from there.
     NotTried,
 }
 

@@ -174,8 +174,8 @@ fn describe(status: ExitStatus) -> String {
         .map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
 }
 
-/// Returns the name of a signal that ends crashing programs; `None` for other signals. The numbers are those
-/// of Linux on all processors that CUDA supports.
+/// Returns the name of a signal that ends crashing programs; `None` for other signals. The numbers are those of Linux
+/// on all processors that CUDA supports.
 #[cfg(unix)]
 fn signal_name(signal: i32) -> Option<&'static str> {
     match signal {

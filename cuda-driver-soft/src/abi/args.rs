@@ -51,7 +51,7 @@ impl Caller {
         }
         let mut values: Vec<T> = Vec::new();
         values.try_reserve_exact(length).map_err(|_| {
-            host::log!("an array of {length} elements at {pointer:p} is larger than the host's memory");
+            host::log!("no host memory for a copy of the {length} elements at {pointer:p}: check the length");
             Error::CUDA_ERROR_OUT_OF_MEMORY
         })?;
         // SAFETY: the array is not NULL, so valid for reads by the caller's promise, and the vector has room for it.

@@ -1,4 +1,4 @@
-//! Exports of contexts: create, destroy, make current, configure, query and synchronize them, and enable peer access.
+//! Exports of contexts: create, destroy, make current, configure, query and synchronise them, and enable peer access.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::object::external;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Checks the type of a handle: only file descriptors on Linux are supported. As from driver 580 on Linux, some types
-/// of other systems are `CUDA_ERROR_NOT_SUPPORTED`, and all other types are `CUDA_ERROR_INVALID_VALUE`.
+/// Checks the type of a handle: only file descriptors on Linux are supported. Like driver 580 on Linux, returns
+/// `CUDA_ERROR_NOT_SUPPORTED` for some types of other systems, and `CUDA_ERROR_INVALID_VALUE` for all other types.
 fn check_type(kind: Type) -> Result<()> {
     match kind {
         Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD if cfg!(target_os = "linux") => Ok(()),
