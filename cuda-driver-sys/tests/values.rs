@@ -50,7 +50,8 @@ fn every_enumeration_has_one_representation() {
         CUshared_carveout::CU_SHAREDMEM_CARVEOUT_DEFAULT,
         CUshared_carveout(0xffff_ffff)
     );
-    // C's types of these two are signed from CUDA 13.2 and 13.3 on, and unsigned before.
+    // C's type of the first is signed from CUDA 13.2 on, that of the second from CUDA 13.3 on. Both were unsigned
+    // before.
     assert_eq!(
         CUgraphChildGraphNodeOwnership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_INVALID.0,
         0xffff_ffff
