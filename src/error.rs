@@ -151,9 +151,9 @@ impl Error {
         error
     }
 
-    /// Returns the error with `log`. An error of another library than [`DEFAULT`], or with a [`Refusal`], stays
-    /// unchanged, because the bits for the number of the messages are in use. Messages that the error already has come
-    /// after the new ones.
+    /// Returns the error with `log`. An error of another library than [`DEFAULT`] stays unchanged, because the bits for
+    /// the number of the messages are in use. The text of a [`Refusal`] comes before the messages, and messages that the
+    /// error already has come after the new ones.
     #[cold]
     #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {
@@ -164,6 +164,13 @@ impl Error {
             let both = format!("{}\n{}", log.log.trim_end(), earlier.log);
             return self.bare().with_log(ErrorLog {
                 log: both.trim_start(),
+                ..log
+            });
+        }
+        if let Some(reason) = Refusal::text(self.refusal_number()) {
+            let both = format!("{reason}\n{}", log.log);
+            return self.bare().with_log(ErrorLog {
+                log: both.trim_end(),
                 ..log
             });
         }
@@ -319,7 +326,10 @@ impl Error {
                         write!(f, " at {}", FileAndLine(first.location))?;
                     }
                     if first.code() != self.code() {
-                        write!(f, ", as code {}", first.code().0)?;
+                        match first.name() {
+                            Some(name) => write!(f, ", as {name}")?,
+                            None => write!(f, ", as code {}", first.code().0)?,
+                        }
                     }
                 }
                 _ => f.write_str("this call")?,

@@ -20,7 +20,6 @@ pub(crate) enum Refusal {
     HostMemory,
     Attribute,
     Elsewhere,
-    LogMemory,
     ViewRange,
     CastSize,
     CastAlignment,
@@ -46,6 +45,10 @@ pub(crate) enum Refusal {
     OtherGraph,
     Profiler,
     NoImage,
+    Overflow,
+    AllRows,
+    NoGroups,
+    Ownership,
 }
 
 impl Refusal {
@@ -105,7 +108,6 @@ impl Refusal {
             Self::Elsewhere,
             "the stream belongs to another context than both buffers: use a stream of a buffer's context",
         ),
-        (Self::LogMemory, "out of host memory for the logs: reduce `log_bytes`"),
         (
             Self::ViewRange,
             "the range is not inside the buffer or view: pass a start that is not after the end, and an end that is not \
@@ -203,6 +205,16 @@ impl Refusal {
             "cuProfilerStart or cuProfilerStop returned this code, 302 if the driver does not export the function",
         ),
         (Self::NoImage, "the linker returned no image: add an input"),
+        (Self::Overflow, "the size overflows: allocate fewer or shorter rows"),
+        (
+            Self::AllRows,
+            "the slice does not have as many values as all rows: pass the width times the height",
+        ),
+        (Self::NoGroups, "the number of groups is 0: request at least one"),
+        (
+            Self::Ownership,
+            "this driver is older than CUDA 12.9 and would copy the graph: use `Graph::add_child`",
+        ),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).

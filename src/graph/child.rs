@@ -70,13 +70,21 @@ impl Graph {
     /// with `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`).
     ///
     /// # Errors
-    /// Returns the errors of [`add_node`](Self::add_node). If the call fails, `child` is destroyed. The driver must
-    /// support CUDA 12.9.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver is older than CUDA 12.9, and the errors of
+    /// [`add_node`](Self::add_node). If the call fails, `child` is destroyed.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE")]
     #[track_caller]
     pub fn add_owned_child(&self, after: &[Node<'_>], child: Graph) -> Result<Node<'_>> {
+        // An older driver does not read `ownership`, and copies the graph.
+        if sys::DEFAULT.version().is_some_and(|version| version < OWNERSHIP_SINCE) {
+            return Err(Error::refused(
+                sys::CUresult::CUDA_ERROR_NOT_SUPPORTED,
+                sys::Function::cuGraphAddNode,
+                Refusal::Ownership,
+            ));
+        }
         let _current = self.enter()?;
         self.kept().all_of(child.kept());
         let mut params = CUgraphNodeParams {
@@ -94,6 +102,9 @@ impl Graph {
         Ok(Node::of(raw, self))
     }
 }
+
+/// The version of CUDA from which on `CUDA_CHILD_GRAPH_NODE_PARAMS` has the field `ownership`.
+const OWNERSHIP_SINCE: u32 = 12090;
 
 impl<'g> Node<'g> {
     /// Returns the graph of a child graph node

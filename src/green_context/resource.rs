@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use crate::sys::{self, CUdevResource, CUdevResourceType};
-use crate::{Context, Device, Result, Stream, checked};
+use crate::refusal::Refusal;
+use crate::sys::{self, CUdevResource, CUdevResourceType, CUresult, Function};
+use crate::{Context, Device, Error, Result, Stream, checked};
 
 /// A resource of a device: a set of multiprocessors, or work queues. Needs CUDA 12.4.
 ///
@@ -60,21 +61,32 @@ impl DeviceResource {
     }
 
     /// Splits multiprocessors into at most `groups` groups of at least `min_count` multiprocessors each
-    /// ([`cuDevSmResourceSplitByCount`](checked::dev_sm_resource_split_by_count)). For 0 groups, returns neither a
-    /// group nor a remainder. The flags are 0 or `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the size of a group
-    /// up, on compute capability 9.0 to a multiple of 8.
+    /// ([`cuDevSmResourceSplitByCount`](checked::dev_sm_resource_split_by_count)). The flags are 0 or
+    /// `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the size of a group up, on compute capability 9.0 to a multiple
+    /// of 8.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, and
-    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are, or if this resource is
-    /// itself a part of a split.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for 0 groups, `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another
+    /// kind, and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are, or if this
+    /// resource is itself a part of a split.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplitByCount")]
     #[track_caller]
     pub fn split_by_count(&self, groups: u32, min_count: u32, flags: u32) -> Result<Split> {
+        if groups == 0 {
+            // The call would take an empty list as a query of the number of groups, and write no remainder.
+            let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+            return Err(Error::refused(
+                code,
+                Function::cuDevSmResourceSplitByCount,
+                Refusal::NoGroups,
+            ));
+        }
         let mut parts = vec![CUdevResource::default(); (groups as usize).min(MAX_GROUPS)];
-        // SAFETY: the resource was written by the driver, which checks the rest.
-        let split = unsafe { checked::dev_sm_resource_split_by_count(&mut parts, &self.0, flags, min_count) }?;
+        let whole = self.0;
+        // SAFETY: the resource was written by the driver, which checks the rest. The driver may write to the padding of
+        // this copy, which no other thread reads.
+        let split = unsafe { checked::dev_sm_resource_split_by_count(&mut parts, &whole, flags, min_count) }?;
         parts.truncate(split.nb_groups as usize);
         Ok(Split::new(parts, split.remainder))
     }
@@ -91,8 +103,9 @@ impl DeviceResource {
     #[track_caller]
     pub fn split(&self, parts: &mut [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS]) -> Result<Split> {
         let mut groups = vec![CUdevResource::default(); parts.len()];
-        // SAFETY: the resource was written by the driver, which checks the rest.
-        let remainder = unsafe { checked::dev_sm_resource_split(Some(&mut groups), &self.0, 0, parts) }?;
+        let whole = self.0;
+        // SAFETY: as above.
+        let remainder = unsafe { checked::dev_sm_resource_split(Some(&mut groups), &whole, 0, parts) }?;
         Ok(Split::new(groups, remainder))
     }
 

@@ -7,7 +7,6 @@ use std::ffi::CString;
 use super::buffer::LogBuffer;
 use super::error::JitError;
 use super::options::JitOptions;
-use crate::refusal::Refusal;
 use crate::sys::{self, CUjit_option, CUresult, Function};
 use crate::{Error, Version};
 
@@ -46,7 +45,8 @@ impl Request {
             let (Some(errors), Some(infos)) = (LogBuffer::new(options.log_bytes), LogBuffer::new(options.log_bytes))
             else {
                 let code = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
-                return Err(JitError::new(Error::refused(code, function, Refusal::LogMemory)));
+                let reason = "out of host memory for the logs: reduce `log_bytes`".to_owned();
+                return Err(JitError::refused(Error::unasked(code, function), reason));
             };
             request.address(CUjit_option::CU_JIT_ERROR_LOG_BUFFER, errors.address().cast());
             request.number(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, options.log_bytes);

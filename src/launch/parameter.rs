@@ -43,6 +43,12 @@ pub enum ArgumentError {
     Driver(Error),
 }
 
+/// Returns the ending of a noun after a number.
+#[inline]
+const fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
+}
+
 impl fmt::Display for ArgumentError {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,11 +57,19 @@ impl fmt::Display for ArgumentError {
                 f,
                 "too few arguments: {given} given, but the kernel has more parameters"
             ),
-            Self::TooMany { expected } => write!(f, "too many arguments: the kernel has {expected} parameters"),
+            Self::TooMany { expected } => {
+                write!(
+                    f,
+                    "too many arguments: the kernel has {expected} parameter{}",
+                    plural(*expected)
+                )
+            }
             Self::Mismatch { index, expected, given } if expected.size != given.size => write!(
                 f,
-                "argument {index} has {} bytes, but the kernel's parameter has {}",
-                given.size, expected.size
+                "argument {index} has {} byte{}, but the kernel's parameter has {}",
+                given.size,
+                plural(given.size),
+                expected.size
             ),
             Self::Mismatch { index, expected, given } => write!(
                 f,
@@ -81,5 +95,27 @@ impl From<Error> for ArgumentError {
     #[inline]
     fn from(error: Error) -> Self {
         Self::Driver(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ArgumentError, ParamInfo};
+
+    #[test]
+    fn one_is_singular() {
+        let message = |error: ArgumentError| error.to_string();
+        let many = |expected| message(ArgumentError::TooMany { expected });
+        assert_eq!(many(1), "too many arguments: the kernel has 1 parameter");
+        assert_eq!(many(2), "too many arguments: the kernel has 2 parameters");
+        let size = |size| {
+            message(ArgumentError::Mismatch {
+                index: 0,
+                expected: ParamInfo { offset: 0, size: 4 },
+                given: ParamInfo { offset: 0, size },
+            })
+        };
+        assert_eq!(size(1), "argument 0 has 1 byte, but the kernel's parameter has 4");
+        assert_eq!(size(8), "argument 0 has 8 bytes, but the kernel's parameter has 4");
     }
 }

@@ -136,17 +136,23 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Waits for work that uses the memory, and returns the `Vec` that was [registered](Self::register)
-    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). If the driver allocated the memory, this method copies
-    /// the values to a new `Vec` without waiting, and then [frees](Self::free) the memory.
+    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). If the driver allocated the memory, this method waits for
+    /// all work of the context ([`cuCtxSynchronize`](checked::ctx_synchronize)), copies the values to a new `Vec` and
+    /// [frees](Self::free) the memory.
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for. The memory is then leaked.
+    /// Returns an error from the work that was waited for. Registered memory is then leaked, and other memory is freed.
     #[inline]
     #[doc(alias = "cuMemHostUnregister")]
+    #[doc(alias = "cuCtxSynchronize")]
     #[track_caller]
     pub fn into_vec(mut self) -> Result<Vec<T>> {
         if self.is_registered() {
             return self.unregister();
+        }
+        // Work that is still running may write the values.
+        if size_of_val(&self[..]) > 0 {
+            self.context.synchronize()?;
         }
         let values = self.to_vec();
         self.free()?;

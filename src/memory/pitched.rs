@@ -47,8 +47,11 @@ impl<T> PitchedBuffer<T> {
     #[doc(alias = "cuMemAllocPitch")]
     #[track_caller]
     pub fn alloc(context: &Context, width: usize, height: usize) -> Result<Self> {
-        // The driver rejects the saturated size.
-        let bytes = width.saturating_mul(size_of::<T>());
+        // Also rejects sizes for which the driver is not called, because the methods multiply the numbers again.
+        let (Some(bytes), Some(_)) = (width.checked_mul(size_of::<T>()), width.checked_mul(height)) else {
+            let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+            return Err(Error::refused(code, Function::cuMemAllocPitch, Refusal::Overflow));
+        };
         let (mut raw, mut pitch) = (0, 0);
         if bytes > 0 && height > 0 {
             let _current = context.enter()?;
@@ -143,7 +146,7 @@ impl<T> PitchedBuffer<T> {
     where
         T: Upload,
     {
-        let mut copy = self.copy(values.len())?;
+        let mut copy = self.description(values.len())?;
         if self.raw == 0 {
             return Ok(());
         }
@@ -175,7 +178,7 @@ impl<T> PitchedBuffer<T> {
             return Err(Error::refused(code, Function::cuMemcpy2DUnaligned, Refusal::HostMemory));
         }
         if self.raw != 0 {
-            let mut copy = self.copy(len)?;
+            let mut copy = self.description(len)?;
             copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
             copy.srcDevice = self.raw;
             copy.srcPitch = self.pitch;
@@ -194,10 +197,10 @@ impl<T> PitchedBuffer<T> {
     /// the source and the destination.
     #[inline]
     #[track_caller]
-    fn copy(&self, len: usize) -> Result<CUDA_MEMCPY2D> {
+    fn description(&self, len: usize) -> Result<CUDA_MEMCPY2D> {
         if len != self.width * self.height {
             let code = CUresult::CUDA_ERROR_INVALID_VALUE;
-            return Err(Error::refused(code, Function::cuMemcpy2DUnaligned, Refusal::Range));
+            return Err(Error::refused(code, Function::cuMemcpy2DUnaligned, Refusal::AllRows));
         }
         Ok(CUDA_MEMCPY2D {
             WidthInBytes: self.width * size_of::<T>(),

@@ -1,8 +1,11 @@
 //! Tests of error messages.
 
+use std::path::Path;
+
 use super::fake;
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Context, Device, DeviceBuffer, Error, Module, checked};
+use crate::{Context, Device, DeviceBuffer, Error, JitError, Module, checked};
 
 /// Returns the error of a call that returns `code`, and the line that the error's message must contain.
 fn alloc_message(code: u32) -> (Error, u32) {
@@ -156,8 +159,8 @@ fn a_fault_names_the_call_that_saw_it_first() {
     // A later fault with another code also names the first one.
     let later = text.lines().find(|line| line.contains("(719)"));
     assert!(
-        later
-            .is_some_and(|line| line.contains("first seen by cuCtxSynchronize at") && line.contains(", as code 700 (")),
+        later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
+            && line.contains(", as CUDA_ERROR_ILLEGAL_ADDRESS (")),
         "{text}"
     );
 }
@@ -189,7 +192,10 @@ fn a_fault_that_a_drop_saw_first_names_no_line_of_ours() {
         ),
         "{text}"
     );
-    assert!(text.contains("when an object was dropped, as code 700 ("), "{text}");
+    assert!(
+        text.contains("when an object was dropped, as CUDA_ERROR_ILLEGAL_ADDRESS ("),
+        "{text}"
+    );
 }
 
 #[test]
@@ -307,6 +313,19 @@ fn the_compilers_messages_are_kept() {
     let error = unsafe { Module::from_image(&context, b"\x7fELF") }.unwrap_err();
     assert!(error.to_string().contains("the cubin is truncated"), "{error}");
     assert!(fake::calls().iter().all(|call| !call.starts_with("cuModuleLoad")));
+}
+
+#[test]
+fn a_converted_error_keeps_its_path_and_its_reason() {
+    fake::install();
+    let reason = Refusal::NulByte;
+    let refused = Error::refused(CUresult::CUDA_ERROR_OUT_OF_MEMORY, Function::cuModuleLoadDataEx, reason);
+    let converted = Error::from(JitError::new(refused).at(Path::new("a.ptx")));
+    assert_eq!(converted, refused);
+    let (message, reason) = (converted.to_string(), Refusal::text(reason.number()).unwrap());
+    assert!(message.starts_with("a.ptx: cuModuleLoadDataEx failed: "), "{message}");
+    assert!(message.ends_with(reason), "{message}");
+    assert_eq!(converted.log(), Some(reason));
 }
 
 #[test]

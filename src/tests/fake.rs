@@ -358,6 +358,26 @@ fakes! {
         format!("({id}, {})", unsafe { arguments.as_ref().map_or(0, |arguments| arguments.gpuPairsCount) }) => {}
     fn cuCheckpointProcessUnlock(id: c_int, arguments: *mut sys::CUcheckpointUnlockArgs)
         format!("({id}, {arguments:?})") => {}
+    fn cuDeviceGetDevResource(_device: c_int, resource: *mut sys::CUdevResource, kind: sys::CUdevResourceType)
+        no_detail() => {
+        unsafe { (*resource).type_ = kind };
+    }
+    fn cuDevSmResourceSplitByCount(
+        _parts: *mut sys::CUdevResource, count: *mut c_uint, whole: *const sys::CUdevResource,
+        _rest: *mut sys::CUdevResource, _flags: c_uint, _least: c_uint
+    ) format!("({whole:p})") => { unsafe { give(count, 0) } }
+    fn cuDevSmResourceSplit(
+        _parts: *mut sys::CUdevResource, _count: c_uint, whole: *const sys::CUdevResource,
+        _rest: *mut sys::CUdevResource, _flags: c_uint, _sizes: *mut sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS
+    ) format!("({whole:p})") => {}
+    fn cuGraphCreate(graph: *mut sys::CUgraph, _flags: c_uint) no_detail() => {
+        unsafe { give(graph, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuGraphDestroy(_graph: sys::CUgraph) no_detail() => {}
+    fn cuGraphAddNode(
+        _node: *mut sys::CUgraphNode, _graph: sys::CUgraph, _after: *const sys::CUgraphNode, count: usize,
+        _params: *mut sys::CUgraphNodeParams
+    ) format!("({count})") => {}
     fn cuGraphicsResourceSetMapFlags_v2(_resource: sys::CUgraphicsResource, flags: c_uint) format!("({flags})") => {}
     fn cuGraphicsMapResources(count: c_uint, resources: *mut sys::CUgraphicsResource, _stream: sys::CUstream)
         format!("({count}, {:?})", unsafe { *resources }) => {}

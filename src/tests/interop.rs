@@ -1,5 +1,6 @@
 //! Tests, on the fake driver, of objects that tests on a device use in part or not at all: multicast objects, access to
-//! peers, checkpoints, graphics resources, external memory and semaphores, and core dumps.
+//! peers, splits of resources, owned child graphs, checkpoints, graphics resources, external memory and semaphores, and
+//! core dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,11 +9,12 @@ use super::fake;
 use crate::checkpoint::Process;
 use crate::coredump::{CoredumpCallback, Settings};
 use crate::external::{ExternalMemory, ExternalSemaphore};
+use crate::graph::Graph;
 use crate::graphics::GraphicsResource;
 use crate::multicast::Multicast;
 use crate::sys::{
     self, CUCoredumpGenerationFlags, CUDA_EXTERNAL_MEMORY_HANDLE_DESC, CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
-    CUgraphicsMapResourceFlags, CUmulticastGranularity_flags, CUmulticastObjectProp,
+    CUgraphicsMapResourceFlags, CUmulticastGranularity_flags, CUmulticastObjectProp, CUresult,
 };
 use crate::{Context, Device, DevicePtr, Stream};
 
@@ -297,4 +299,40 @@ fn core_dumps_have_typed_settings() {
             .is_missing_function()
     );
     assert_eq!(Arc::strong_count(&seen), 1);
+}
+
+#[test]
+fn a_split_passes_a_copy_of_the_resource() {
+    fake::install();
+    let all = Device::from_raw(0)
+        .resource(sys::CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM)
+        .unwrap();
+    fake::calls();
+    assert!(all.split_by_count(0, 8, 0).is_err());
+    assert_eq!(fake::calls(), [""; 0]);
+    all.split_by_count(1, 8, 0).unwrap();
+    all.split(&mut [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS::default()])
+        .unwrap();
+    // The driver writes to the padding, and other threads may read the resource.
+    let own = format!("({:p})", all.as_raw());
+    let calls = fake::calls();
+    assert_eq!(calls.len(), 2);
+    assert!(calls.iter().all(|call| !call.ends_with(&own)), "{calls:?}, {own}");
+}
+
+#[test]
+fn a_driver_without_owned_child_graphs_is_not_asked() {
+    let context = context();
+    let (graph, child) = (Graph::new(&context).unwrap(), Graph::new(&context).unwrap());
+    fake::calls();
+    let error = graph.add_owned_child(&[], child).map(drop).unwrap_err();
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    assert!(error.to_string().contains("older than CUDA 12.9"), "{error}");
+    // The child is destroyed.
+    let calls = fake::calls();
+    assert!(calls.contains(&"cuGraphDestroy".to_owned()), "{calls:?}");
+    assert!(
+        !calls.iter().any(|call| call.starts_with("cuGraphAddNode")),
+        "{calls:?}"
+    );
 }

@@ -248,6 +248,8 @@ fn green_contexts() {
         );
         assert!(device.resource(CUdevResourceType(7)).is_err());
         assert!(all.split_by_count(1, count + 1, 0).is_err());
+        let error = all.split_by_count(0, 8.min(count), 0).expect_err("no groups");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
         let split = all.split_by_count(1, 8.min(count), 0).expect("a split");
         assert_eq!(split.groups.len(), 1);
         let part = split.groups[0].sm_count().expect("multiprocessors");

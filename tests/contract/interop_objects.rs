@@ -136,6 +136,24 @@ fn tensor_maps_describe_tensors() {
     }
 }
 
+#[test]
+fn tensor_maps_describe_tensors_of_one_dimension() {
+    driver();
+    if !sys::DEFAULT.supports(Function::cuTensorMapEncodeTiled) {
+        needs("a driver of CUDA 12");
+        return;
+    }
+    let context = context();
+    let values = DeviceBuffer::<f32>::zeroed(&context, 128).expect("memory");
+    let float = sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    let layout = Layout::new(float, values.ptr(), &[128], &[]);
+    let tiles = Tiles {
+        size: &[32],
+        element_strides: &[1],
+    };
+    TensorMap::tiled(&context, &layout, &tiles).expect("a map");
+}
+
 /// Returns true for the codes with which drivers reject a descriptor of the wrong kind.
 #[cfg(target_os = "linux")]
 fn is_rejection(error: &cuda_driver::Error) -> bool {

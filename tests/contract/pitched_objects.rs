@@ -39,7 +39,11 @@ fn rows() {
     let error = picture.fill_u32(1).expect_err("rows of 10 bytes");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     assert!(picture.row(3).is_err() && picture.row_mut(usize::MAX).is_err());
-    assert!(picture.copy_from(&[0; 14]).is_err() && picture.copy_from(&[0; 16]).is_err());
+    for len in [0, 14, 16] {
+        let error = picture.copy_from(&vec![0; len]).expect_err("a wrong length");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert!(error.to_string().contains("as many values as all rows"), "{error}");
+    }
     picture.free().expect("a free");
 }
 
@@ -53,7 +57,13 @@ fn pitched_buffers_of_no_and_other_sizes() {
         nothing.fill_u32(1).expect("a fill of nothing");
         assert_eq!(nothing.to_vec().expect("a copy of nothing"), [0; 0]);
     }
-    assert!(PitchedBuffer::<u64>::alloc(&context, usize::MAX, 1).is_err());
+    for height in [0, 1] {
+        let error = PitchedBuffer::<u64>::alloc(&context, usize::MAX, height).expect_err("too wide");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+    }
+    // Values without a size need no memory, but their number must not overflow.
+    let error = PitchedBuffer::<()>::alloc(&context, usize::MAX, 2).expect_err("too many values");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     let mut wide = PitchedBuffer::<[u32; 4]>::alloc(&context, 3, 2).expect("memory");
     wide.fill_u32(5).expect("a fill");
     assert_eq!(wide.to_vec().expect("a copy"), [[5; 4]; 6]);
@@ -83,6 +93,20 @@ fn host_memory_with_flags() {
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     let nothing = HostBuffer::<u32>::zeroed(&context, 0).expect("no memory at all");
     assert!(nothing.flags().is_err() && nothing.device_ptr().is_err());
+}
+
+#[test]
+fn work_ends_before_a_vec_of_its_memory_is_made() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).expect("a stream");
+    let device = DeviceBuffer::from_slice(&context, &[7_u32; 1000]).expect("memory");
+    let mut host = HostBuffer::<u32>::zeroed(&context, 1000).expect("memory");
+    stream
+        .launch_host_fn(|| std::thread::sleep(std::time::Duration::from_millis(50)))
+        .expect("a host function");
+    // SAFETY: nothing else uses the memory until the copy is done: `into_vec` waits for it.
+    unsafe { device.as_slice().copy_to_async(&mut host, &stream) }.expect("a copy");
+    assert_eq!(host.into_vec().expect("a copy"), [7; 1000]);
 }
 
 #[test]

@@ -332,7 +332,15 @@ impl<'a> Emitter<'a> {
                     Count::Fixed(count) => format!("[{}; {count}]", ty.pointee()),
                     _ => format!("[{}]", ty.pointee()),
                 };
-                self.slice(&name, &element, *optional, cast);
+                // A count that is a larger one minus a number may be 0 although the call reads the other arrays.
+                // Driver 580 then rejects null.
+                match count {
+                    Count::Parameter { less: 1.., .. } if !*optional => {
+                        self.signature.push(format!("{name}: &{element}"));
+                        self.arguments.push(format!("{name}.as_ptr(){cast}"));
+                    }
+                    _ => self.slice(&name, &element, *optional, cast),
+                }
             }
             Kind::SliceMut { optional, .. } => {
                 let element = ty.pointee();
