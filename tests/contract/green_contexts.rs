@@ -122,6 +122,26 @@ fn a_device_is_split_into_equal_parts_and_a_rest() {
 }
 
 #[test]
+fn a_descriptor_takes_parts_of_one_split() {
+    if !has_green_contexts() {
+        return;
+    }
+    let _primary = Primary::new();
+    let mut c = Codes::new();
+    let whole = device();
+    let ((one, rest), (other, _)) = (split(&whole, 1, 1), split(&whole, 1, 1));
+    let mut description = null_mut();
+    for (second, code) in [(rest, 0), (other[0], 915), (whole, 915)] {
+        let mut both = [one[0], second];
+        is!(
+            c,
+            code,
+            cuDevResourceGenerateDesc(&raw mut description, both.as_mut_ptr(), 2)
+        );
+    }
+}
+
+#[test]
 fn wrong_resources_are_refused() {
     if !has_green_contexts() {
         return;

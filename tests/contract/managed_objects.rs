@@ -1,9 +1,10 @@
 //! Tests of managed memory as objects: `ManagedBuffer`, and the functions of `managed` for several ranges.
 
 use cuda_driver::sys::{
-    CU_DEVICE_CPU, CUdevice_attribute, CUmem_advise, CUmem_range_attribute, CUmemAttach_flags, CUmemLocation, CUresult,
+    self, CU_DEVICE_CPU, CUdevice_attribute, CUmem_advise, CUmem_range_attribute, CUmemAttach_flags, CUmemLocation,
+    CUresult, Function,
 };
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, ManagedBuffer, Stream, managed};
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, ManagedBuffer, Stream, checked, managed};
 
 use crate::common::{driver, driver_version, needs};
 
@@ -118,6 +119,52 @@ fn advice_prefetches_and_queries() {
     let preferred = CUmem_range_attribute::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
     assert_eq!(buffer.attribute(half.., preferred).expect("a location"), CU_DEVICE_CPU);
     buffer.free().expect("a free");
+}
+
+#[test]
+fn wrong_locations() {
+    let Some((context, here)) = concurrent() else { return };
+    if !sys::DEFAULT.supports(Function::cuMemAdvise_v2) {
+        return needs("a driver of CUDA 12.2");
+    }
+    let stream = Stream::new(&context).expect("a stream");
+    let buffer = ManagedBuffer::<u32>::alloc(&context, 64 << 10).expect("memory");
+    let (preferred, accessed, not_accessed) = (
+        CUmem_advise::CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+        CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY,
+        CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+    );
+    for (advice, location) in [
+        (preferred, CUmemLocation::device(99)),
+        (preferred, CUmemLocation::host_numa(99)),
+        (accessed, CUmemLocation::device(99)),
+        (accessed, CUmemLocation::host_numa(1)),
+        (not_accessed, CUmemLocation::host_numa(1)),
+    ] {
+        let error = buffer.advise(.., advice, location).expect_err("a wrong location");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE, "{advice:?}");
+    }
+    let nowhere = CUmemLocation::host_numa(99);
+    let error = buffer.prefetch(.., nowhere, &stream).expect_err("no such node");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+    buffer.advise(.., accessed, here).expect("advice");
+}
+
+#[test]
+fn attached_to_a_default_stream() {
+    let Some((context, _)) = concurrent() else { return };
+    let buffer = ManagedBuffer::<u32>::with_flags(&context, 64, CUmemAttach_flags::CU_MEM_ATTACH_HOST).expect("memory");
+    let _current = context.push().expect("a context");
+    let single = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE.0;
+    for (stream, code) in [
+        (std::ptr::null_mut(), Err(CUresult::CUDA_ERROR_INVALID_VALUE)),
+        (sys::CU_STREAM_LEGACY, Ok(())),
+        (sys::CU_STREAM_PER_THREAD, Ok(())),
+    ] {
+        // SAFETY: the memory is live, and no work uses it.
+        let attached = unsafe { checked::stream_attach_mem_async(stream, buffer.ptr().as_raw(), 0, single) };
+        assert_eq!(attached.map_err(|error| error.code()), code, "{stream:?}");
+    }
 }
 
 #[test]

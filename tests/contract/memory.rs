@@ -297,6 +297,13 @@ fn pitched_memory() {
     is!(c, 0, cuMemAllocPitch(&raw mut address, &raw mut pitch, 100, 10, 4));
     c.that(pitch == 512, || format!("pitch {pitch}"));
     is!(c, 0, cuMemFree(address));
+    for (width, height) in [(usize::MAX, 1), (1 << 20, 1 << 62)] {
+        is!(
+            c,
+            1,
+            cuMemAllocPitch(&raw mut address, &raw mut pitch, width, height, 4)
+        );
+    }
 }
 
 #[test]

@@ -78,6 +78,52 @@ fn attributes_are_kept() {
 }
 
 #[test]
+fn attributes_are_copied_in_one_context() {
+    let first = Gpu::new();
+    let mut c = Codes::new();
+    let one = stream(0);
+    let second = Gpu::new();
+    let other = stream(0);
+    is!(c, 1, cuStreamCopyAttributes(other, one));
+    is!(c, 1, cuStreamCopyAttributes(one, other));
+    is!(c, 0, cuStreamCopyAttributes(other, other));
+    ok!(cuStreamDestroy(other));
+    drop(second);
+    ok!(cuCtxSetCurrent(first.context));
+    ok!(cuStreamDestroy(one));
+}
+
+#[test]
+fn access_policy_windows() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let one = stream(0);
+    let memory = gpu.upload(&[0_u32; 1024]);
+    let persisting = CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING;
+    let streaming = CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING;
+    let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    for (code, ratio, misses) in [
+        (0, 0.0, streaming),
+        (0, 1.0, streaming),
+        (1, 1.5, streaming),
+        (1, -0.5, streaming),
+        (1, 0.5, persisting),
+    ] {
+        let value = CUlaunchAttributeValue {
+            accessPolicyWindow: CUaccessPolicyWindow {
+                base_ptr: ptr::without_provenance_mut(memory as usize),
+                num_bytes: 4096,
+                hitRatio: ratio,
+                hitProp: persisting,
+                missProp: misses,
+            },
+        };
+        is!(c, code, cuStreamSetAttribute(one, id, &raw const value));
+    }
+    ok!(cuStreamDestroy(one));
+}
+
+#[test]
 fn events_of_a_context() {
     // CUDA 12.5 added cuCtxRecordEvent and cuCtxWaitEvent.
     if driver_version() < 12050 {

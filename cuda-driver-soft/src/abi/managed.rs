@@ -27,8 +27,8 @@ fn advise(
         Id::CU_MEM_ADVISE_UNSET_READ_MOSTLY => Advice::ReadMostly(false),
         Id::CU_MEM_ADVISE_SET_PREFERRED_LOCATION => Advice::Preferred(Some(location()?)),
         Id::CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION => Advice::Preferred(None),
-        Id::CU_MEM_ADVISE_SET_ACCESSED_BY => Advice::AccessedBy(location()?, true),
-        Id::CU_MEM_ADVISE_UNSET_ACCESSED_BY => Advice::AccessedBy(location()?, false),
+        Id::CU_MEM_ADVISE_SET_ACCESSED_BY => Advice::AccessedBy(accessor(location()?)?, true),
+        Id::CU_MEM_ADVISE_UNSET_ACCESSED_BY => Advice::AccessedBy(accessor(location()?)?, false),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     managed::advise(address, bytes as u64, advice)
@@ -44,7 +44,19 @@ fn prefetch(address: CUdeviceptr, bytes: usize, location: Location, hstream: CUs
 fn location_of(location: &CUmemLocation) -> Result<Location> {
     // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
-    Location::of_type(location.type_.0, id)
+    match Location::of_type(location.type_.0, id)? {
+        // The host has one node: `CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID` is 0.
+        Location::HostNuma(1..) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        location => Ok(location),
+    }
+}
+
+/// Returns the location of advice that names an accessor: a device or the host, but not a NUMA node.
+fn accessor(location: Location) -> Result<Location> {
+    match location {
+        Location::HostNuma(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        location => Ok(location),
+    }
 }
 
 fn write(
@@ -79,7 +91,10 @@ exports! {
         advice: CUmem_advise,
         location: CUmemLocation,
     ) {
-        advise(address, bytes, advice, || location_of(&location))
+        // Driver 580 returns this code for an invalid device, too, unlike `cuMemAdvise`.
+        advise(address, bytes, advice, || {
+            location_of(&location).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
+        })
     }
 
     fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [_c, mode] (

@@ -207,16 +207,17 @@ exports! {
         const GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
         const HOST: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_HOST.0;
         const SINGLE: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE.0;
-        let stream = stream::for_work(hstream as usize, mode)?;
+        stream::for_work(hstream as usize, mode)?;
         let found = memory::find(address);
-        // The range must be a whole allocation, and `CU_MEM_ATTACH_SINGLE` needs a created stream.
+        // The range must be a whole allocation, and `CU_MEM_ATTACH_SINGLE` needs another stream than NULL: driver 580
+        // accepts the handles of the legacy and the per-thread stream.
         let whole = found.is_some_and(|a| {
             a.kind == AllocationKind::Managed
                 && a.base == address
                 && (length == 0 || length as u64 == a.bytes)
         });
         let right = match flags {
-            SINGLE => stream.is_created(),
+            SINGLE => !hstream.is_null(),
             GLOBAL..SINGLE => flags != GLOBAL | HOST,
             _ => false,
         };

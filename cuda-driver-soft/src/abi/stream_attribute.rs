@@ -54,7 +54,6 @@ exports! {
             stream::named(to as usize, mode)?,
             stream::named(from as usize, mode)?,
         );
-        attributes::copy(&to, &from);
-        Ok(())
+        attributes::copy(&to, &from)
     }
 }

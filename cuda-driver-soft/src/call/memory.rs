@@ -46,10 +46,9 @@ pub(crate) fn alloc_pitch(context: &Context, width: u64, height: u64, element: u
     if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let pitch = width
-        .checked_next_multiple_of(PITCH)
-        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-    let bytes = pitch.checked_mul(height).ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
+    let pitch = width.checked_next_multiple_of(PITCH);
+    let size = pitch.and_then(|pitch| Some((pitch, pitch.checked_mul(height)?)));
+    let (pitch, bytes) = size.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok((allocate(context, AllocationKind::Device, bytes)?, pitch))
 }
 

@@ -67,9 +67,17 @@ pub(crate) fn most_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
         .saturating_sub(kernel.shared_bytes())
 }
 
+/// Returns true for the attributes that CUDA 11.8 added.
+fn is_of_clusters(attribute: u32) -> bool {
+    (Id::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET.0..=CLUSTER_SCHEDULING_POLICY).contains(&attribute)
+}
+
 /// Returns the value of an attribute that was not set.
 pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Result<i32> {
     let version = settings::version();
+    if is_of_clusters(attribute) && version < 11080 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     Ok(match Id(attribute) {
         Id::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => {
             let by_registers = register_limit::threads(kernel, device);
@@ -102,6 +110,10 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
 /// Returns the value that an attribute has after it was set to `value`, or an error if it is read-only or `value` is
 /// out of range.
 pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32) -> Result<i32> {
+    if is_of_clusters(attribute) {
+        // Returns an error if the driver is older than clusters.
+        of_kernel(kernel, device, attribute)?;
+    }
     let range = match attribute {
         MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
         PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,

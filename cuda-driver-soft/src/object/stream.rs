@@ -165,11 +165,6 @@ impl StreamRef {
         self.queue != QueueId::Legacy && self.flags & NON_BLOCKING == 0
     }
 
-    /// Returns true if the program created the stream.
-    pub(crate) fn is_created(&self) -> bool {
-        matches!(self.queue, QueueId::Created(_))
-    }
-
     /// Sets the priority of a created stream, clamped to the valid range. Has no effect on other streams.
     pub(crate) fn set_priority(&self, priority: i32) {
         if let QueueId::Created(handle) = self.queue

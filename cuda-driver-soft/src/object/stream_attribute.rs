@@ -1,15 +1,18 @@
 //! Attributes of streams. They do not change how work runs here, but can be queried.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlaunchAttributeID as Id};
+use cuda_driver_sys::{
+    CUaccessPolicyWindow, CUaccessProperty, CUdevice_attribute as Attribute, CUlaunchAttributeID as Id,
+};
 
 use crate::object::stream::StreamRef;
 use crate::state::error::{Error, Result};
 
 /// The bytes of a `CUaccessPolicyWindow`.
-pub(crate) type Window = [u8; 32];
+pub(crate) type Window = [u8; size_of::<CUaccessPolicyWindow>()];
 
 /// The value of a stream attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +92,7 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
         .device
         .limit(Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
     match (attribute, value) {
-        (WINDOW, StreamAttributeValue::Window(window)) => known.window = window,
+        (WINDOW, StreamAttributeValue::Window(window)) if is_possible(&window) => known.window = window,
         (POLICY, StreamAttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
         // Driver 580 clamps the priority.
         (PRIORITY, StreamAttributeValue::Number(priority)) => stream.set_priority(priority),
@@ -103,12 +106,24 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
     Ok(())
 }
 
-/// `cuStreamCopyAttributes`
-pub(crate) fn copy(to: &StreamRef, from: &StreamRef) {
+/// Returns true if an access policy window has a ratio from 0 to 1, and misses do not persist.
+fn is_possible(window: &Window) -> bool {
+    let word = |start: usize| std::array::from_fn(|i| window[start + i]);
+    let ratio = f32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, hitRatio)));
+    let misses = u32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, missProp)));
+    (0.0..=1.0).contains(&ratio) && misses != CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING.0
+}
+
+/// `cuStreamCopyAttributes`: both streams must be of one context.
+pub(crate) fn copy(to: &StreamRef, from: &StreamRef) -> Result<()> {
+    if to.context.id() != from.context.id() {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let mut all = all();
     let known = all.get(&from.id()).copied().unwrap_or_default();
     all.insert(to.id(), known);
     to.set_priority(from.priority);
+    Ok(())
 }
 
 /// Removes the attributes of a destroyed stream.

@@ -96,6 +96,36 @@ fn visible_devices() {
 }
 
 #[test]
+fn an_older_version_has_no_attributes_of_clusters() {
+    if !software() {
+        return eprintln!("needs the software driver: its settings");
+    }
+    let settings = [("CUDA_SOFT_VERSION", "11.7")];
+    in_child(
+        "process::an_older_version_has_no_attributes_of_clusters",
+        &settings,
+        || {
+            let cuda = library();
+            let text = c".version 7.7\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+            let (mut context, mut module, mut kernel, mut value) = (null_mut(), null_mut(), null_mut(), 0);
+            unsafe {
+                check(cuda.cuInit(0));
+                check(cuda.cuCtxCreate_v2(&mut context, 0, 0));
+                check(cuda.cuModuleLoadData(&mut module, text.as_ptr().cast()));
+                check(cuda.cuModuleGetFunction(&mut kernel, module, c"k".as_ptr()));
+                for attribute in 10..=15 {
+                    let attribute = CUfunction_attribute(attribute);
+                    expect(cuda.cuFuncGetAttribute(&mut value, attribute, kernel), 1);
+                    expect(cuda.cuFuncSetAttribute(kernel, attribute, 0), 1);
+                }
+                check(cuda.cuFuncGetAttribute(&mut value, CUfunction_attribute(9), kernel));
+                check(cuda.cuCtxDestroy_v2(context));
+            }
+        },
+    );
+}
+
+#[test]
 fn several_devices_and_an_older_version() {
     if !software() {
         return eprintln!("needs the software driver: its settings");
