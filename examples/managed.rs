@@ -81,5 +81,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `host` also waits for the kernel, so it needs no `synchronize` before it.
     let is_right = y.host()?.iter().enumerate().all(|(i, value)| *value == i as f32 + 1.0);
     println!("Result = {}", if is_right { "PASS" } else { "FAIL" });
-    Ok(())
+    if is_right { Ok(()) } else { Err("wrong values".into()) }
 }

@@ -86,6 +86,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .iter()
         .enumerate()
         .all(|(i, value)| *value == ((i % 10) as f32).powi(8));
-    println!("Result = {}", if is_right && kept == 0 { "PASS" } else { "FAIL" });
-    Ok(())
+    let passed = is_right && kept == 0;
+    println!("Result = {}", if passed { "PASS" } else { "FAIL" });
+    if passed {
+        Ok(())
+    } else {
+        Err("wrong values, or memory that was not trimmed".into())
+    }
 }

@@ -48,7 +48,11 @@ impl<T: NoUninit> DeviceVec<T> {
             let memory = PhysicalMemory::new(&self.options, bytes)?;
             self.range.map(self.mapped, &memory)?;
             let access = read_write(self.options.location);
-            self.range.set_access(self.mapped..self.mapped + bytes, &[access])?;
+            if let Err(error) = self.range.set_access(self.mapped..self.mapped + bytes, &[access]) {
+                // Otherwise the next call could not map memory there.
+                self.range.unmap(self.mapped)?;
+                return Err(error);
+            }
             self.mapped += bytes;
         }
         self.range.slice_mut(start, values.len())?.copy_from(values)?;
@@ -86,5 +90,5 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let is_right = vector.ptr() == address && vector.as_slice()?.to_vec()? == expected;
     println!("Result = {}", if is_right { "PASS" } else { "FAIL" });
-    Ok(())
+    if is_right { Ok(()) } else { Err("wrong values".into()) }
 }

@@ -2,7 +2,8 @@
 
 mod kernel;
 
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, LaunchConfig, Module, Result, Stream};
+use cuda_driver::sys::{CUresult, Function};
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, LaunchConfig, Module, Result, Stream, check};
 use kernel::Kernel;
 
 /// PTX of `kernels/vector.cu`.
@@ -47,12 +48,17 @@ impl Gpu {
 
     /// Adds `a * x` to `y`.
     ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` for a vector of another [`Gpu`].
+    ///
     /// # Panics
     /// Panics if the lengths differ, or if the vectors have 2^32 values or more.
     pub fn axpy(&self, a: f32, x: &Vector, y: &mut Vector) -> Result<()> {
         assert_eq!(x.len(), y.len(), "the vectors differ in length");
+        self.check_owner(x)?;
+        self.check_owner(y)?;
         let Some(config) = config(x.len()) else { return Ok(()) };
-        // SAFETY: both buffers have this length, and only this call uses `y` until the kernel is done.
+        // SAFETY: both buffers are of this GPU and have this length, and only this call uses `y` until the kernel is done.
         unsafe {
             self.axpy
                 .launch(&self.stream, config, (a, x.0.ptr(), y.0.ptr(), x.len()))?
@@ -62,18 +68,31 @@ impl Gpu {
 
     /// Returns the sum of a vector's values.
     ///
+    /// # Errors
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` for a vector of another [`Gpu`].
+    ///
     /// # Panics
     /// Panics if the vector has 2^32 values or more.
     pub fn sum(&self, x: &Vector) -> Result<f32> {
+        self.check_owner(x)?;
         let Some(config) = config(x.len()) else { return Ok(0.0) };
         let sums = DeviceBuffer::<f32>::zeroed(&self.context, config.grid.x as usize)?;
-        // SAFETY: `x` has this length, and `sums` has a value for each block.
+        // SAFETY: `x` is of this GPU and has this length, and `sums` has a value for each block.
         unsafe {
             self.sum
                 .launch(&self.stream, config, (x.0.ptr(), sums.ptr(), x.len()))?
         };
         self.stream.synchronize()?;
         Ok(sums.to_vec()?.iter().sum())
+    }
+
+    /// Returns an error for a vector of another GPU: its memory may be freed, or not be accessible to this GPU's kernels.
+    #[track_caller]
+    fn check_owner(&self, vector: &Vector) -> Result<()> {
+        if vector.0.context().as_raw() == self.context.as_raw() {
+            return Ok(());
+        }
+        check(CUresult::CUDA_ERROR_INVALID_CONTEXT, Function::cuLaunchKernel)
     }
 }
 

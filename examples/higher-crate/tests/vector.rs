@@ -24,6 +24,15 @@ fn axpy_adds_a_multiple() {
 }
 
 #[test]
+fn vectors_of_another_gpu_are_rejected() {
+    let (gpu, other) = (gpu(), gpu());
+    let (x, mut y) = (gpu.vector(&[1.0]).unwrap(), other.vector(&[2.0]).unwrap());
+    assert!(gpu.sum(&y).is_err() && other.sum(&x).is_err());
+    assert!(gpu.axpy(1.0, &x, &mut y).is_err() && other.axpy(1.0, &x, &mut y).is_err());
+    assert_eq!(y.to_vec().unwrap(), [2.0]);
+}
+
+#[test]
 fn sums_of_lengths_around_a_block() {
     let gpu = gpu();
     for count in [0, 1, 255, 256, 257, 1000] {
