@@ -9,7 +9,7 @@ use crate::pkg_config;
 pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
 /// Returns the folder that contains `cuda.h`. If `CUDA_PATH` or `CUDA_HOME` is set, searches only the toolkit that it
-/// names. Otherwise searches the folder that pkg-config names, then the usual folders, then the header packages that
+/// names. Otherwise searches the folders that pkg-config names, then the usual folders, then the header packages that
 /// pip installed.
 ///
 /// # Errors
@@ -61,13 +61,13 @@ fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf>
     None
 }
 
-/// Returns the include folder of the first CUDA package that pkg-config knows, if any.
+/// Returns the include folders of the CUDA packages that pkg-config knows.
 fn from_pkg_config() -> Vec<PathBuf> {
     let names = pkg_config::names();
-    let mut folders = names
+    names
         .iter()
-        .filter_map(|name| output("pkg-config", &["--variable=includedir", name]));
-    folders.next().into_iter().collect()
+        .filter_map(|name| output("pkg-config", &["--variable=includedir", name]))
+        .collect()
 }
 
 fn usual() -> Vec<PathBuf> {

@@ -132,7 +132,12 @@ fn usual(arch: &str) -> Vec<PathBuf> {
         );
     }
     folders.extend(["/usr/lib64", "/usr/lib"].map(PathBuf::from));
-    folders.push(Path::new("/usr/lib").join(format!("{arch}-linux-gnu")));
+    // Debian's name. The driver supports only little-endian PowerPC, which Rust and Debian name differently.
+    let debian = match arch {
+        "powerpc64" => "powerpc64le",
+        arch => arch,
+    };
+    folders.push(Path::new("/usr/lib").join(format!("{debian}-linux-gnu")));
     folders
 }
 

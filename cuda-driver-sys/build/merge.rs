@@ -4,8 +4,6 @@
 #[cfg(any(feature = "bindgen", test))]
 use std::collections::BTreeSet;
 
-#[cfg(any(feature = "bindgen", test))]
-use super::model::Declaration;
 use super::model::Model;
 #[cfg(any(feature = "bindgen", test))]
 use super::registry;
@@ -158,7 +156,8 @@ fn may_be(name: &str, values: &[i128]) -> bool {
     GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
 }
 
-/// Adds the items and enumerators that the committed bindings lack. Existing ones stay unchanged.
+/// Adds the items and enumerators that the committed bindings lack, except functions, which are only in the registry.
+/// Existing ones stay unchanged.
 #[cfg(any(feature = "bindgen", test))]
 fn add(committed: &mut Model, header: &Model) {
     let constants: BTreeSet<String> = committed.constants.iter().map(|c| c.name.clone()).collect();
@@ -204,8 +203,4 @@ fn add(committed: &mut Model, header: &Model) {
             .filter(|alias| !known.contains(&alias.name))
             .cloned(),
     );
-
-    let functions: BTreeSet<String> = committed.functions.iter().map(|f| f.name.clone()).collect();
-    let new = header.functions.iter().filter(|f| !functions.contains(&f.name));
-    committed.functions.extend(new.map(Declaration::clone));
 }
