@@ -2,8 +2,8 @@
 
 use super::operations::{OPERATIONS, kind_of};
 use super::tree::{
-    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Order, Rounds, SLOTS, SPECIALS,
-    Statement, Term, VARIABLES, Value, Var, With,
+    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, LIMITS, Limited, Order, Rounds,
+    SLOTS, SPECIALS, Statement, Term, VARIABLES, Value, Var, With,
 };
 
 /// A generator of random numbers (SplitMix64).
@@ -70,7 +70,8 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
         left: 10 + random.below(50),
         random,
     };
-    let body = generator.statements(0, !guarded);
+    let mut body = generator.edges();
+    body.extend(generator.statements(0, !guarded));
     Kernel {
         grid: 1 + generator.random.below(4) as u32,
         block,
@@ -109,6 +110,63 @@ impl Generator {
         made
     }
 
+    /// Makes the beginning of half of all kernels: loads from limited indexes, before anything has an effect.
+    fn edges(&mut self) -> Vec<Statement> {
+        let count = self.random.below(2) * self.random.below(4);
+        let mut made = Vec::new();
+        for _ in 0..count {
+            let load = if self.random.once_in(3) {
+                self.walk()
+            } else {
+                let index = Index::Limited(self.limited());
+                self.load_input(index)
+            };
+            made.push(match self.random.below(4) {
+                0 => Statement::If {
+                    condition: Condition::FirstThreads(self.random.small(130)),
+                    then: vec![load],
+                    other: Vec::new(),
+                },
+                1 => Statement::Loop {
+                    rounds: Rounds::Fixed(1 + self.random.small(3)),
+                    leave: self.random.once_in(3).then(|| self.number()),
+                    body: vec![load, self.compute()],
+                },
+                _ => load,
+            });
+        }
+        made
+    }
+
+    fn load_input(&mut self, index: Index) -> Statement {
+        let to = self.elements();
+        Statement::LoadInput {
+            to,
+            distance: to.bytes().max(1 << self.random.below(5)),
+            index,
+            guard: self.guard(),
+        }
+    }
+
+    fn walk(&mut self) -> Statement {
+        Statement::Walk {
+            to: self.elements(),
+            index: self.index(),
+            bit: self.random.small(2),
+            by: self.random.small(4),
+        }
+    }
+
+    fn limited(&mut self) -> Limited {
+        Limited {
+            start: self.random.small(SPECIALS.len() as u8),
+            minus: self.random.small(40),
+            limits: self.random.small(LIMITS.len() as u8),
+            least: self.random.small(70),
+            span: self.random.small(255),
+        }
+    }
+
     fn statement(&mut self, depth: usize, together: bool) -> Statement {
         let nests = depth < 4;
         match self.random.below(40) {
@@ -118,15 +176,11 @@ impl Generator {
                 on: self.number(),
                 cases: (0..4).map(|_| self.statements(depth + 1, false)).collect(),
             },
-            8..=10 => {
-                let to = self.elements();
-                Statement::LoadInput {
-                    to,
-                    distance: to.bytes().max(1 << self.random.below(5)),
-                    index: self.index(),
-                    guard: self.guard(),
-                }
+            8 | 9 => {
+                let index = self.index();
+                self.load_input(index)
             }
+            10 => self.walk(),
             11 => Statement::Store {
                 from: self.elements(),
                 slot: self.random.small(SLOTS),
@@ -290,7 +344,8 @@ impl Generator {
     }
 
     fn index(&mut self) -> Index {
-        match self.random.below(6) {
+        match self.random.below(7) {
+            6 => Index::Limited(self.limited()),
             0 | 1 => Index::Thread {
                 factor: self.random.pick(&[1, 1, 1, 2, 3]),
                 plus: self.random.small(16),

@@ -2,8 +2,8 @@
 
 use super::operations::OPERATIONS;
 use super::tree::{
-    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, Order, Rounds, SLOTS, SPECIALS,
-    Statement, Term, VARIABLES, Value, Var, With,
+    Condition, Elements, FORMULA_OPERATIONS, Formula, Index, KINDS, Kernel, Kind, LIMITS, Limited, Order, Rounds,
+    SLOTS, SPECIALS, Statement, Term, VARIABLES, Value, Var, With,
 };
 use std::fmt::Write;
 
@@ -270,6 +270,17 @@ FOLD:
                 self.line(format!("{}ld.global{};", access.guard, load(*to, "%at")));
                 self.end(access);
             }
+            Statement::Walk { to, index, bit, by } => {
+                let access = self.address("%in", *index, ELEMENTS, 16, None);
+                self.line(format!("{}ld.global{};", access.guard, load(*to, "%at+16")));
+                self.line(format!(
+                    "mov.u32 %j, %ctaid.x; shr.u32 %j, %j, {bit}; and.b32 %j, %j, 1; setp.eq.u32 %e, %j, 0;"
+                ));
+                self.line(format!("@%e add.u64 %at, %at, {};", 16 * u32::from(*by)));
+                self.line(format!("{}ld.global{};", access.guard, load(*to, "%at")));
+                self.line(format!("{}ld.global{};", access.guard, load(*to, "%at+32")));
+                self.end(access);
+            }
             Statement::Store { from, slot, guard } => {
                 self.own(*slot);
                 self.line(format!("{}st.global{};", prefix(*guard), store(*from, "%at")));
@@ -359,6 +370,7 @@ FOLD:
                     Index::Same(n) => self.line(format!("mov.u32 %i, {n};")),
                     Index::Any(var) => self.line(format!("mov.u32 %i, %r{var};")),
                     Index::Formula(formula) => self.formula(*formula),
+                    Index::Limited(limited) => self.limited(*limited, ELEMENTS),
                 }
                 // The block's size is not always a power of two.
                 self.line("mov.u32 %j, %ntid.x; mov.u32 %k, %ntid.y; mul.lo.u32 %j, %j, %k;");
@@ -510,6 +522,7 @@ FOLD:
             )),
             Index::Same(n) => self.line(format!("mov.u32 %i, {};", u32::from(n) & mask)),
             Index::Any(var) => self.line(format!("and.b32 %i, %r{var}, {mask};")),
+            Index::Limited(limited) => self.limited(limited, count),
             Index::Formula(formula) => {
                 self.formula(formula);
                 self.line(format!("setp.lt.u32 %c, %i, {count};"));
@@ -555,6 +568,29 @@ FOLD:
             self.line(format!("{op} %t{}, %t{step}, {operand}{third};", step + 1));
         }
         self.line("mov.u32 %i, %t3;");
+    }
+
+    /// Puts a limited thread number below `count` into `%i`.
+    fn limited(&mut self, limited: Limited, count: u32) {
+        let Limited {
+            start,
+            minus,
+            limits,
+            least,
+            span,
+        } = limited;
+        let least = u32::from(least).min(count - 1);
+        let most = (least + u32::from(span)).min(count - 1);
+        self.line(".reg .b32 %t<8>;");
+        self.line(format!(
+            "mov.u32 %t2, {}; sub.u32 %t0, %t2, {minus};",
+            SPECIALS[usize::from(start)]
+        ));
+        let limits = LIMITS[usize::from(limits)].replace('L', &least.to_string());
+        self.line(limits.replace('M', &most.to_string()));
+        if count < ELEMENTS {
+            self.line(format!("and.b32 %i, %i, {};", count - 1));
+        }
     }
 
     /// Puts the address of a place in the thread's part of the output into `%at`.

@@ -143,7 +143,32 @@ pub(crate) enum Index {
     Any(u8),
     /// The result of a formula over thread numbers, if it is a valid index. Programs compute most indexes like this.
     Formula(Formula),
+    /// A thread number that is limited by minima and maxima, as at the edges of an image.
+    Limited(Limited),
 }
+
+/// A thread number minus a number, limited by minima and maxima.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limited {
+    /// An index into [`SPECIALS`].
+    pub(crate) start: u8,
+    pub(crate) minus: u8,
+    /// An index into [`LIMITS`].
+    pub(crate) limits: u8,
+    /// The least result, and its distance from the greatest one.
+    pub(crate) least: u8,
+    pub(crate) span: u8,
+}
+
+/// Instructions that limit `%t0`. `L` and `M` stand for the least and the greatest result, and `%len` is less than the
+/// number of elements.
+pub(crate) const LIMITS: [&str; 5] = [
+    "max.s32 %t1, %t0, L; min.s32 %i, %t1, M;",
+    "min.s32 %t1, M, %t0; max.s32 %i, L, %t1;",
+    "min.u32 %i, %t0, M;",
+    "max.s32 %t1, %t0, L; min.u32 %i, %t1, %len;",
+    "cvt.s64.s32 %off, %t0; max.s64 %off, %off, L; min.s64 %off, %off, M; cvt.u32.u64 %i, %off;",
+];
 
 /// A formula over thread numbers and loop counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,6 +253,14 @@ pub(crate) enum Statement {
         distance: u32,
         index: Index,
         guard: Option<(u8, bool)>,
+    },
+    /// Loads from the input before and after the address moves by a number of elements, if a bit of the block's number
+    /// is 0.
+    Walk {
+        to: Elements,
+        index: Index,
+        bit: u8,
+        by: u8,
     },
     /// A store to the thread's part of the output, at one of [`SLOTS`] places.
     Store {

@@ -90,7 +90,7 @@ impl Emitter<'_> {
     /// Returns true if an address is known to be a multiple of the size of the access.
     fn is_aligned(&self, operand: &Operand, offset: i64, bytes: u32) -> bool {
         let Operand::Reg(reg) = operand else { return bytes == 1 };
-        let known = self.input.shapes.alignment(*reg);
+        let known = self.shapes.alignment(*reg);
         bytes == 1
             || !self.is_alias(*reg) && known >= bytes.trailing_zeros() && offset.rem_euclid(i64::from(bytes)) == 0
     }

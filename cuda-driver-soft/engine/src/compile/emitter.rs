@@ -4,6 +4,7 @@ use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
 use super::masks::Masks;
 use super::registers::{CONTEXT, Kind, State};
 use super::rounds::Rounds;
+use super::sections::{Restart, Section};
 use super::sites::{Shared, Site};
 use super::stubs::Stub;
 use super::uniforms::uniforms_of;
@@ -28,6 +29,8 @@ pub(super) struct Input<'a> {
     pub(super) code: &'a Code,
     pub(super) map: &'a SourceMap,
     pub(super) lanes: u32,
+    /// The shapes of the second section of the code, which depend on no assumptions; `None` if there is no such section.
+    pub(super) second: Option<&'a Shapes>,
     /// See [`Variant::leaving`](crate::code::compiled::Variant::leaving).
     pub(super) leaving: bool,
     /// The shapes of registers in whole warps, if the order in which their lanes run matters.
@@ -57,6 +60,11 @@ pub(super) struct Way {
 pub(super) struct Emitter<'a> {
     pub(super) asm: Assembler,
     pub(super) input: &'a Input<'a>,
+    /// The section that is being written, and its shapes.
+    pub(super) section: Section,
+    pub(super) shapes: &'a Shapes,
+    /// The places at which groups begin again, if any can.
+    pub(super) restart: Option<Restart>,
     pub(super) lanes: u32,
     pub(super) state: State,
     /// The registers that the current instruction names.
@@ -127,6 +135,9 @@ impl<'a> Emitter<'a> {
         Emitter {
             asm,
             input,
+            section: Section::First,
+            shapes: input.shapes,
+            restart: None,
             lanes: input.lanes,
             state: State::default(),
             pinned: Vec::new(),
@@ -164,7 +175,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn shape(&self, reg: Reg) -> Shape {
-        self.input.shapes.of_register(reg)
+        self.shapes.of_register(reg)
     }
 
     pub(super) fn slot(&self, reg: Reg) -> u32 {
@@ -206,11 +217,40 @@ impl<'a> Emitter<'a> {
 
     /// Writes all code.
     pub(super) fn finish(mut self) -> Option<Output> {
-        let Input {
-            plan, shapes, masked, ..
-        } = *self.input;
-        self.masks = Masks::of(plan, shapes, masked, &mut self.asm);
         self.prologue();
+        self.section();
+        self.finish_meetings();
+        let ways = self.ways();
+        let mut waits = self.waits();
+        if let Some(restart) = self.restart {
+            self.begin_second(restart);
+            self.section();
+            waits.extend(self.waits());
+        }
+        let (bytes, labels) = self.asm.finish()?;
+        Some(Output {
+            bytes,
+            labels,
+            ways,
+            pool: self.pool,
+            windows: self.windows as usize,
+            loops: self.rounds.loops,
+            uniforms: self.uniforms,
+            share: self.share,
+            sites: self.sites,
+            waits,
+            ran_by: self.ran_by,
+        })
+    }
+
+    /// Writes the code of a section.
+    fn section(&mut self) {
+        let Input { plan, masked, .. } = *self.input;
+        let first = self.masks.first;
+        self.masks = Masks {
+            first,
+            ..Masks::of(plan, self.shapes, masked, &mut self.asm)
+        };
         self.divide();
         for number in 0..self.pieces.len() {
             self.piece(number);
@@ -231,23 +271,14 @@ impl<'a> Emitter<'a> {
         }
         self.masked = false;
         self.finish_masks();
-        self.finish_meetings();
-        let ways = self.ways();
-        let waits = self.waits();
-        let (bytes, labels) = self.asm.finish()?;
-        Some(Output {
-            bytes,
-            labels,
-            ways,
-            pool: self.pool,
-            windows: self.windows as usize,
-            loops: self.rounds.loops,
-            uniforms: self.uniforms,
-            share: self.share,
-            sites: self.sites,
-            waits,
-            ran_by: self.ran_by,
-        })
+    }
+
+    /// Forgets the pieces and stubs of the first section.
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+        self.stubs.clear();
+        self.first_piece.fill(usize::MAX);
+        self.state = State::default();
     }
 
     fn divide(&mut self) {
@@ -302,6 +333,9 @@ impl<'a> Emitter<'a> {
             }
             let live: Vec<Reg> = self.live_at(block, piece.steps.start);
             let entry = self.asm.here();
+            if let Some(restart) = self.restart.filter(|_| number == 0) {
+                self.asm.bind(restart.entry);
+            }
             self.reload(&state);
             self.asm.jump(label);
             let of_warp = live.iter().filter(|reg| self.is_same_in_warp(**reg));
@@ -381,6 +415,7 @@ impl<'a> Emitter<'a> {
                 Step::Plain(inst) => match self.stops(inst) {
                     Some(exit) => {
                         let at = self.insts(step).0;
+                        let exit = self.exit_of_section(exit, step);
                         self.count_share(
                             step,
                             if exit == Exit::Leave {
@@ -426,7 +461,7 @@ impl<'a> Emitter<'a> {
 
     /// Counts the interpreter instructions of a step of the current piece.
     pub(super) fn count_share(&mut self, step: usize, by: RunBy) {
-        if self.masked {
+        if self.masked || self.section == Section::Second {
             return;
         }
         let nesting = self.input.plan.flow.nesting(self.block);
@@ -650,9 +685,9 @@ impl<'a> Emitter<'a> {
         if native {
             return self.after_masked(inst);
         }
-        if self.input.shapes.assumption(step).is_some() {
+        if self.shapes.assumption(step).is_some() {
             // The interpreter's result may not be affine.
-            let out = self.exit_stub(live, insts.0, Exit::Leave, rest as i32);
+            let out = self.assumption_stub(step, live, rest);
             return self.asm.jump(out);
         }
         let before = std::mem::take(&mut self.state);

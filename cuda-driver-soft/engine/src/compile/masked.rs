@@ -27,12 +27,13 @@ pub(super) const ACTIVE: Word = Word::Mem(Mem {
     offset: offset_of!(CompiledContext, active) as i32,
 });
 
-/// Returns the place of the lanes that wait at the block with a number.
-fn waiting(number: usize) -> Mem {
-    field(offset_of!(CompiledContext, waiting) + 4 * number)
-}
-
 impl Emitter<'_> {
+    /// Returns the place of the lanes that wait at the block with a number.
+    pub(super) fn waiting(&self, number: usize) -> Mem {
+        let place = self.masks.first + number;
+        field(offset_of!(CompiledContext, waiting) + 4 * place)
+    }
+
     /// Returns true if lanes part at the end of a block.
     pub(super) fn parts_behind(&self, block: usize) -> bool {
         self.masks.parts[block]
@@ -98,7 +99,7 @@ impl Emitter<'_> {
             let Some((number, _)) = self.masks.numbers[block] else {
                 continue;
             };
-            let at = waiting(number);
+            let at = self.waiting(number);
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::DX, Word::Mem(at));
             self.asm.alu(Alu::Or, Width::Bits32, Gpr::DX, Word::Gpr(lanes));
             self.asm.store(4, at, Gpr::DX);
@@ -121,7 +122,7 @@ impl Emitter<'_> {
             let none = self.asm.label();
             self.asm.constant(Gpr::AX, 0);
             self.asm
-                .alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Mem(waiting(number)));
+                .alu(Alu::Cmp, Width::Bits32, Gpr::AX, Word::Mem(self.waiting(number)));
             self.asm.jump_when(When::Equal, none);
             self.count_round(from, to);
             self.asm.subtract_from(field(offset_of!(CompiledContext, quantum)), 1);
@@ -170,26 +171,26 @@ impl Emitter<'_> {
         self.asm.bind(label);
         if self.rounds.index(block).is_some() {
             // Lanes that come from a block before this one begin the loop.
-            self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(waiting(number)));
+            self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(self.waiting(number)));
             self.asm.alu(Alu::Test, narrow, Gpr::AX, Word::Gpr(Gpr::AX));
             self.asm.jump_when(When::Equal, next);
             self.begin_loop(block);
         }
         self.asm.bind(back);
-        self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(waiting(number)));
+        self.asm.alu(Alu::Mov, narrow, Gpr::AX, Word::Mem(self.waiting(number)));
         self.asm.alu(Alu::Test, narrow, Gpr::AX, Word::Gpr(Gpr::AX));
         self.asm.jump_when(When::Equal, next);
         self.asm.alu(Alu::Cmp, narrow, Gpr::AX, Word::Imm(self.full()));
         self.asm.jump_when(When::NotEqual, some);
         self.asm.constant(Gpr::CX, 0);
-        self.asm.store(4, waiting(number), Gpr::CX);
+        self.asm.store(4, self.waiting(number), Gpr::CX);
         self.asm.constant(Gpr::CX, u64::from(u32::MAX));
         self.asm.store(4, active, Gpr::CX);
         self.enter_block(block);
         if runs {
             self.asm.bind(some);
             self.asm.constant(Gpr::CX, 0);
-            self.asm.store(4, waiting(number), Gpr::CX);
+            self.asm.store(4, self.waiting(number), Gpr::CX);
             self.asm.store(4, active, Gpr::AX);
             let again = self.is_tight(block).then(|| {
                 let state = self.registers_of(block);
@@ -217,7 +218,8 @@ impl Emitter<'_> {
     fn go_again(&mut self, block: usize, number: usize, behind: usize, (again, state): &(Label, State)) {
         let [over, none] = [(); 2].map(|()| self.asm.label());
         if let Some((behind, _)) = self.masks.numbers[behind] {
-            self.asm.update(Alu::Or, Width::Bits32, waiting(behind), Gpr::CX, false);
+            self.asm
+                .update(Alu::Or, Width::Bits32, self.waiting(behind), Gpr::CX, false);
         }
         self.asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         self.asm.jump_when(When::Equal, none);
@@ -230,7 +232,7 @@ impl Emitter<'_> {
         self.asm.jump(*again);
         self.asm.bind(over);
         self.way_out(over);
-        self.asm.store(4, waiting(number), Gpr::AX);
+        self.asm.store(4, self.waiting(number), Gpr::AX);
         let leave = self.over();
         self.asm.jump(leave);
         self.asm.bind(none);
@@ -454,7 +456,7 @@ impl Emitter<'_> {
         if !self.masked {
             return true;
         }
-        let kept = |reg: &Reg| self.input.shapes.is_kept(*reg);
+        let kept = |reg: &Reg| self.shapes.is_kept(*reg);
         let several = inst.dsts.len() > 1 && inst.dsts.iter().flatten().any(kept);
         let class = matches!(Class::of_inst(inst), Class::Computed | Class::Load | Class::Store);
         (class || matches!(inst.op, Op::Atom { .. } | Op::Red { .. }))
@@ -467,7 +469,7 @@ impl Emitter<'_> {
         if self.masked {
             defined::writes_of(inst, |reg| found.push(reg));
         }
-        found.retain(|reg| self.input.shapes.is_kept(*reg) && self.kind(*reg) != Kind::Row && !self.is_alias(*reg));
+        found.retain(|reg| self.shapes.is_kept(*reg) && self.kind(*reg) != Kind::Row && !self.is_alias(*reg));
         found
     }
 

@@ -10,6 +10,8 @@ use crate::plan::shape::{Shape, Shapes};
 pub(super) struct Masks {
     /// The blocks, in order, each with its label, and the label for jumps backwards.
     pub(super) blocks: Vec<(usize, [Label; 2])>,
+    /// The place of the first of them in [`Compiled::waits`](crate::code::compiled::Compiled::waits).
+    pub(super) first: usize,
     /// By block: its number, and true if some lanes can run it. At other blocks, lanes only meet.
     pub(super) numbers: Vec<Option<(usize, bool)>>,
     /// By block: true if it ends with a branch at which lanes part.

@@ -20,6 +20,8 @@
 //! | `emitter` | blocks, edges and exits |
 //! | `stubs` | code that runs rarely |
 //! | `live` | the registers that are needed at each step |
+//! | `sections` | the sections of the code |
+//! | `again` | groups that begin again in the second section |
 //! | `rounds` | counts of the rounds of loops |
 //! | `groups` | the beginning and end of the code, and the step from group to group |
 //! | `masks` | the blocks in which some lanes of a group can run |
@@ -53,6 +55,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod again;
 #[cfg(target_arch = "x86_64")]
 mod alone;
 #[cfg(target_arch = "x86_64")]
@@ -114,6 +118,8 @@ mod rounds;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
+mod sections;
+#[cfg(target_arch = "x86_64")]
 mod sites;
 #[cfg(target_arch = "x86_64")]
 mod stubs;
@@ -133,9 +139,17 @@ use crate::code::function::Code;
 #[cfg(target_arch = "x86_64")]
 use crate::plan::Plan;
 #[cfg(target_arch = "x86_64")]
+use crate::plan::class::{Class, Scheduled};
+#[cfg(target_arch = "x86_64")]
 use crate::plan::ordered::depends_on_active_lanes;
 #[cfg(target_arch = "x86_64")]
 use crate::plan::regions::Region;
+#[cfg(target_arch = "x86_64")]
+use crate::plan::shape::{Assumption, Choices, Condition, Group, Shape, Shapes};
+#[cfg(target_arch = "x86_64")]
+use crate::plan::steps::Step;
+#[cfg(target_arch = "x86_64")]
+use ptx::ir::Inst;
 use ptx::ir::{Body, Module};
 #[cfg(target_arch = "x86_64")]
 use std::collections::BTreeSet;
@@ -218,9 +232,6 @@ fn masked_regions<'p>(plan: &'p Plan<'_>) -> Vec<&'p Region> {
 /// Emits the machine code of a kernel.
 #[cfg(target_arch = "x86_64")]
 fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option<emitter::Output> {
-    use crate::plan::shape::{Choices, Condition, Group, Shape};
-    use crate::plan::steps::Step;
-
     let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
@@ -257,30 +268,45 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
             lanes: 32,
             whole: false,
         };
-        let mut denied: Vec<usize> = Vec::new();
-        loop {
-            let choices = Choices {
-                denied: &denied,
-                ..Choices::default()
-            };
-            let shapes = plan.shapes(group, choices);
-            if shapes.assumptions.is_empty() {
-                return shapes;
-            }
-            denied.extend(shapes.assumptions.iter().map(|a| a.step));
-        }
+        plan.shapes_without_assumptions(group, &[])
     });
-    let input = emitter::Input {
-        plan,
-        shapes: &shapes,
-        code,
-        map,
-        lanes,
-        leaving,
-        of_warp: of_warp.as_ref(),
-        masked: &masked,
+    let second =
+        (!in_step && begins_again(plan, &shapes, &masked)).then(|| plan.shapes_without_assumptions(group, &masked));
+    let emitted = |second| {
+        let input = emitter::Input {
+            plan,
+            shapes: &shapes,
+            second,
+            code,
+            map,
+            lanes,
+            leaving,
+            of_warp: of_warp.as_ref(),
+            masked: &masked,
+        };
+        emitter::Emitter::new(&input).finish()
     };
-    emitter::Emitter::new(&input).finish()
+    // The vectors of the second section may need more registers than there are.
+    let of_both = second.as_ref().and_then(|second| emitted(Some(second)));
+    of_both.or_else(|| emitted(None))
+}
+
+/// Returns true if groups of a kernel with these shapes and regions begin again if an assumption about a minimum or
+/// maximum does not hold for them. Other assumptions hardly ever fail.
+#[cfg(target_arch = "x86_64")]
+fn begins_again(plan: &Plan<'_>, shapes: &Shapes, masked: &[&Region]) -> bool {
+    let insts = || plan.source.body.insts.iter();
+    let in_step = |inst: &Inst| {
+        let class = Class::of_inst(inst);
+        matches!(class, Class::Scheduled(Scheduled::Collective | Scheduled::Matrix))
+    };
+    let chosen = |a: &Assumption| a.kind == Condition::Chosen && plan.is_repeatable(a.step);
+    let waits: BTreeSet<usize> = masked
+        .iter()
+        .flat_map(|region| region.blocks.iter().chain([&region.join]))
+        .copied()
+        .collect();
+    !insts().any(in_step) && shapes.assumptions.iter().any(chosen) && 2 * waits.len() <= MOST_WAITS
 }
 
 /// Returns the instructions of a kernel that its machine code leaves to the interpreter, one per line. A line has four
@@ -290,7 +316,6 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant, ordered: bool) -> Option<String> {
     use crate::code::share::RunBy;
-    use crate::plan::steps::Step;
     use std::fmt::Write;
 
     let plan = plan(module, body, code)?;

@@ -4,7 +4,6 @@ use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::emitter::Emitter;
 use super::lanes::whole_reach;
 use super::value::Value;
-use crate::code::compiled::Exit;
 use crate::plan::shape::{Condition, Shape};
 use crate::window;
 use ptx::ir::{Inst, Op, Part, Reg, Space, Type};
@@ -39,11 +38,11 @@ impl Emitter<'_> {
             return false;
         }
         let uniform = sources.iter().all(Value::is_uniform);
-        let chosen = matches!(work, Work::Choice(..)) && self.input.shapes.assumption(step).is_none();
+        let chosen = matches!(work, Work::Choice(..)) && self.shapes.assumption(step).is_none();
         if !uniform && chosen {
             return false;
         }
-        if let Some(assumption) = self.input.shapes.assumption(step) {
+        if let Some(assumption) = self.shapes.assumption(step) {
             let Some(value) = sources.get(assumption.source).copied() else {
                 return false;
             };
@@ -158,7 +157,7 @@ impl Emitter<'_> {
     fn check(&mut self, step: usize, value: Value, kind: Condition, live: &[Reg], rest: u32) {
         let Shape::Affine(each) = value.shape else { return };
         let reach = each.wrapping_mul(i64::from(self.lanes) - 1);
-        let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
+        let out: Label = self.assumption_stub(step, live, rest);
         let signed = kind == Condition::Signed;
         let fits = if signed {
             i32::try_from(reach).is_ok()
@@ -200,7 +199,7 @@ impl Emitter<'_> {
 
     /// Adds code that leaves unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
     fn check_choice(&mut self, step: usize, value: Value, other: Value, choice: Choice, live: &[Reg], rest: u32) {
-        let out: Label = self.exit_stub(live, self.input.map.steps[step].0, Exit::Leave, rest as i32);
+        let out: Label = self.assumption_stub(step, live, rest);
         let reach = match value.shape {
             Shape::Affine(each) => whole_reach(each, self.lanes),
             _ => Some(0),

@@ -4,6 +4,7 @@ use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::Emitter;
 use super::ranges::Checked;
 use super::registers::{CONTEXT, State};
+use super::sections::Restart;
 use crate::code::compiled::{CompiledContext, Exit, MISSING};
 use ptx::ir::{Inst, Reg};
 use std::mem::offset_of;
@@ -21,6 +22,8 @@ pub(super) enum Stub {
         exit: Exit,
         /// Number of instructions of the piece that do not run.
         rest: i32,
+        /// The places at which the group begins again instead, if it can.
+        again: Option<Restart>,
     },
     /// An edge to another block.
     Edge {
@@ -104,6 +107,7 @@ impl Emitter<'_> {
             at,
             exit,
             rest,
+            again: None,
         });
         label
     }
@@ -118,9 +122,13 @@ impl Emitter<'_> {
                 at,
                 exit,
                 rest,
+                again,
             } => {
                 self.asm.bind(label);
                 self.way_out(label);
+                if let Some(restart) = again {
+                    self.begin_again(restart);
+                }
                 self.leave(&state, &live, &live, at, exit, rest);
             }
             Stub::Edge { label, state, from, to } => {

@@ -72,13 +72,13 @@ impl Emitter<'_> {
             Width::Bits32 => u64::from(u32::MAX),
             Width::Bits64 => u64::MAX,
         };
-        let mut shape = self.input.shapes.of_operand(operand);
+        let mut shape = self.shapes.of_operand(operand);
         let constant = match operand {
             Operand::Reg(reg) => {
                 if self.class(*reg) != class {
                     return None;
                 }
-                let known = self.input.shapes.constant(*reg).map(Constant::Bits);
+                let known = self.shapes.constant(*reg).map(Constant::Bits);
                 known.or(self.input.map.aliases[reg.0 as usize])
             }
             Operand::NotReg(_) => return None,
@@ -114,7 +114,7 @@ impl Emitter<'_> {
         let (place, shape) = match operand {
             Operand::Imm(bits) => (Place::Number(bits & 0xffff), Shape::Uniform),
             Operand::Reg(reg) if self.class(*reg) == RegClass::B16 => {
-                let known = self.input.shapes.constant(*reg).map(Constant::Bits);
+                let known = self.shapes.constant(*reg).map(Constant::Bits);
                 match known.or(self.input.map.aliases[reg.0 as usize]) {
                     Some(Constant::Bits(bits)) => (Place::Number(bits & 0xffff), Shape::Uniform),
                     Some(_) => return None,

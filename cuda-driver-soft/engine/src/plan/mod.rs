@@ -18,6 +18,7 @@
 //! | `roots` | the parameter or variable from which an address is computed |
 //! | `payload` | registers in which the bits of a NaN matter |
 //! | `pure` | registers that can be computed again |
+//! | `repeatable` | the steps before which nothing has had an effect |
 //! | `phases` | the parts between barriers, collectives and calls |
 //! | `ordered` | instructions whose results depend on the order of threads |
 //! | `print` | the plan as text |
@@ -35,6 +36,7 @@ pub(crate) mod phases;
 mod print;
 pub(crate) mod pure;
 pub(crate) mod regions;
+mod repeatable;
 pub(crate) mod roots;
 pub(crate) mod set;
 pub(crate) mod shape;
@@ -51,6 +53,7 @@ use phases::Phase;
 use ptx::ir::{Body, FuncId, Module, Reg};
 use pure::Pure;
 use regions::Region;
+use repeatable::Repeatable;
 use roots::Roots;
 use shape::{Choices, Group, Shapes};
 use source::SourceFunction;
@@ -71,6 +74,8 @@ pub(crate) struct Plan<'b> {
     pub(crate) live: Liveness,
     /// The branches at which a group may continue under a mask, in the order of the blocks.
     pub(crate) regions: Vec<Region>,
+    /// The steps before which lanes have done nothing that they cannot do again.
+    repeatable: Repeatable,
     /// The parameters and variables from which addresses are computed.
     pub(crate) roots: Roots,
     /// For each register, true if the payload of a NaN in it can be observed.
@@ -96,6 +101,7 @@ impl<'b> Plan<'b> {
         Some(Plan {
             read: ReadRegisters::of(body),
             regions: regions::regions(&layout, &flow, &live),
+            repeatable: Repeatable::of(&layout, &flow, &live),
             roots: Roots::of(&source, &layout),
             payload_seen: payload::seen(body, &layout),
             phases: phases::phases(&layout, &flow.place, &live, &pure),
@@ -111,6 +117,27 @@ impl<'b> Plan<'b> {
     /// Returns the shapes of the registers for a group.
     pub(crate) fn shapes(&self, group: Group, choices: Choices<'_>) -> Shapes {
         Shapes::of(&self.source, &self.layout, &self.uses, group, choices)
+    }
+
+    /// Returns the shapes of the registers for a group, without shapes that depend on assumptions.
+    pub(crate) fn shapes_without_assumptions(&self, group: Group, masked: &[&Region]) -> Shapes {
+        let mut denied: Vec<usize> = Vec::new();
+        loop {
+            let choices = Choices {
+                masked,
+                denied: &denied,
+            };
+            let shapes = self.shapes(group, choices);
+            if shapes.assumptions.is_empty() {
+                return shapes;
+            }
+            denied.extend(shapes.assumptions.iter().map(|a| a.step));
+        }
+    }
+
+    /// Returns true if lanes have done nothing before a step that they cannot do again.
+    pub(crate) fn is_repeatable(&self, step: usize) -> bool {
+        self.repeatable.has(&self.layout, &self.flow, step)
     }
 
     /// Returns true if the payload of a NaN in the register can be observed.

@@ -230,6 +230,11 @@ impl Shapes {
         self.values[reg.0 as usize].align
     }
 
+    /// Returns true if everything that is known about a register is the same in other shapes.
+    pub(crate) fn is_same(&self, other: &Shapes, reg: Reg) -> bool {
+        self.values[reg.0 as usize] == other.values[reg.0 as usize]
+    }
+
     /// Returns the assumption of a step.
     pub(crate) fn assumption(&self, step: usize) -> Option<Assumption> {
         let at = self.assumptions.binary_search_by_key(&step, |a| a.step).ok()?;

@@ -450,3 +450,64 @@ fn ordered_instructions() {
         [11, 13, 15, 17, 18, 19, 20]
     );
 }
+
+/// The steps on lines that end with `again` are repeatable, and those on lines that end with `once` are not.
+#[test]
+fn repeatable_steps() {
+    for body in [
+        "ld.global.u32 %r10, [%rd1]; // again
+        @%p1 bra other;
+        ld.global.u32 %r11, [%rd2]; // again
+        bra join;
+        other: mov.u32 %r11, 5; // again
+        join: add.u32 %r12, %r11, %r10; // again
+        st.global.u32 [%rd1], %r12;
+        add.u32 %r13, %r12, 1; // once",
+        // Lanes that part run the first side before the second one.
+        "@%p1 bra other;
+        mov.u32 %r11, 5; // again
+        st.global.u32 [%rd1], %r5;
+        other: mov.u32 %r12, 5; // once",
+        // A loop with an effect behind it, and one with an effect inside.
+        "mov.u32 %r10, 0; // again
+        round: add.u32 %r10, %r10, 1; // again
+        setp.lt.u32 %p2, %r10, 9; // again
+        @%p2 bra round;
+        bar.sync 0;
+        mov.u32 %r12, 5; // once",
+        "mov.u32 %r10, 0; // again
+        round: add.u32 %r10, %r10, 1; // once
+        setp.lt.u32 %p2, %r10, 9; // once
+        st.global.u32 [%rd1], %r10;
+        @%p2 bra round;",
+        // Loops that overlap: the effect is in the second one.
+        "mov.u32 %r10, 0; // again
+        first: add.u32 %r10, %r10, 1; // once
+        setp.lt.u32 %p2, %r10, 9;
+        second: mov.u32 %r12, 5; // once
+        @%p2 bra first;
+        st.global.u32 [%rd1], %r10;
+        @%p1 bra second;",
+        "ld.volatile.global.u32 %r10, [%rd1];
+        mov.u32 %r11, 5; // once",
+        // Something before the first instruction gives the value.
+        "mov.u32 %r11, 5; // once
+        add.u32 %r30, %r30, %r11; // once",
+    ] {
+        with_plan(body, |plan| {
+            for (number, line) in body.lines().enumerate() {
+                let Some((_, expected)) = line.split_once("// ") else {
+                    continue;
+                };
+                let inst: *const Inst = on_line(plan, number);
+                let mut steps = plan.layout.steps.iter();
+                let found = steps.position(|step| matches!(step, Step::Plain(other) if std::ptr::eq(*other, inst)));
+                assert_eq!(
+                    plan.is_repeatable(found.unwrap()),
+                    expected == "again",
+                    "line {number} of {body}"
+                );
+            }
+        });
+    }
+}

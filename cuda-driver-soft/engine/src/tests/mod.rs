@@ -5,6 +5,7 @@ mod bulk;
 mod checks;
 mod cluster;
 mod compiled;
+mod compiled_again;
 mod compiled_arithmetic;
 mod compiled_atomics;
 mod compiled_collectives;

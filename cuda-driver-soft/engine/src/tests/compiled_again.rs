@@ -1,0 +1,130 @@
+//! Groups at edges begin again in code without assumptions: they give the interpreter's results, and no instruction
+//! counts twice.
+
+use super::compiled::{counts, same};
+use crate::{Counts, Engine, Isa};
+
+/// Limits `%r0 - 3` to 0 … 700 in `%r11`, and puts the address of this element into `%rd10`.
+const LIMITED: &str = "add.s32 %r10, %r0, -3; max.s32 %r10, %r10, 0; min.s32 %r11, %r10, 700;
+    mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10;";
+
+/// Compares engines. If `inside` is true, no group may leave compiled code before its end.
+fn check(body: &str, inside: bool) {
+    same(body);
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    let (interpreted, warps) = counts(body, Engine::Interpreter);
+    for lanes in [8, 16, 32] {
+        let (Counts { all, compiled, .. }, _) = counts(body, Engine::Compiled { lanes });
+        // The barriers and the end of each warp do not count as compiled.
+        let outside = warps * (1 + body.matches("bar.sync").count() as u64);
+        let stays = compiled >= all - outside;
+        assert_eq!(stays, inside, "{compiled} of {all}, groups of {lanes}: {body}");
+        if inside {
+            assert_eq!(all, interpreted.all, "groups of {lanes}: {body}");
+        }
+    }
+}
+
+#[test]
+fn groups_at_edges_stay_in_compiled_code() {
+    check(
+        &format!("{LIMITED} ld.global.u64 %rd9, [%rd10]; st.global.u64 [%rd3], %rd9;"),
+        true,
+    );
+    // The assumption fails after loads, and after values that live in registers.
+    check(
+        &format!(
+            "ld.global.u32 %r20, [%rd6]; mul.lo.u32 %r21, %r20, %r0; setp.lt.s32 %p2, %r20, 0; {LIMITED}
+            ld.global.u32 %r22, [%rd10]; @%p2 add.u32 %r22, %r22, %r21; min.u32 %r12, %r0, 333;
+            mad.lo.u32 %r22, %r12, 7, %r22; cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;"
+        ),
+        true,
+    );
+    // Minima and maxima of 64 bits, with steps down, and of which the other side is a parameter.
+    check(
+        "sub.s64 %rd10, 600, %rd5; max.s64 %rd10, %rd10, 7; min.u64 %rd11, %rd2, %rd5; shl.b64 %rd10, %rd10, 4;
+        add.u64 %rd10, %rd1, %rd10; ld.global.u64 %rd9, [%rd10]; add.u64 %rd9, %rd9, %rd11; st.global.u64 [%rd3], %rd9;",
+        true,
+    );
+}
+
+/// Loops and branches before the assumption fails: each round and each instruction counts once.
+#[test]
+fn loops_and_branches_begin_again() {
+    let step = "mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10; ld.global.u32 %r22, [%rd10];
+        mad.lo.u32 %r20, %r20, 3, %r22;";
+    let store = "cvt.u64.u32 %rd9, %r20; st.global.u64 [%rd3], %rd9;";
+    check(
+        &format!(
+            "mov.u32 %r20, 0; mov.u32 %r21, 0;
+            round: sub.s32 %r10, %r0, %r21; max.s32 %r11, %r10, 13; {step}
+            add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 9; @%p1 bra round; {store}"
+        ),
+        true,
+    );
+    // Lanes part before the assumption, and some of them have left the loop.
+    let parts = "mov.u32 %r20, 0; mov.u32 %r21, 0; and.b32 %r23, %r6, 7; setp.lt.u32 %p1, %r23, 5; @%p1 bra round;
+        add.u32 %r20, %r0, 9;
+        round: setp.eq.u32 %p2, %r21, %r23; @%p2 bra end; sub.s32 %r10, %r0, %r21; max.s32 %r11, %r10, 13;";
+    check(
+        &format!("{parts} {step} add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 9; @%p1 bra round; end: {store}"),
+        true,
+    );
+    // In one side of a branch.
+    check(
+        &format!(
+            "mov.u32 %r20, 5; and.b32 %r23, %r6, 7; setp.lt.u32 %p1, %r23, 5; @%p1 bra join;
+            min.s32 %r11, %r0, 300; {step} join: {store}"
+        ),
+        true,
+    );
+}
+
+/// After something that cannot be done again, groups leave.
+#[test]
+fn effects_are_not_repeated() {
+    let load = "ld.global.u32 %r22, [%rd10]; cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
+    // The second run would read what the first one has stored.
+    check(
+        &format!(
+            "ld.global.u32 %r20, [%rd6]; cvt.u64.u32 %rd9, %r20; add.u64 %rd9, %rd9, 1; st.global.u64 [%rd3], %rd9;
+            {LIMITED} {load} ld.global.u64 %rd12, [%rd3]; add.u64 %rd12, %rd12, 5; st.global.u64 [%rd3], %rd12;"
+        ),
+        false,
+    );
+    // A loop goes back to the assumption after a store.
+    check(
+        "mov.u64 %rd12, 1; st.global.u64 [%rd3], %rd12; mov.u32 %r21, 0;
+            round: sub.s32 %r10, %r0, %r21; max.s32 %r11, %r10, 13; mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10;
+            ld.global.u32 %r22, [%rd10]; ld.global.u64 %rd12, [%rd3]; mad.wide.u32 %rd12, %r22, 5, %rd12;
+            st.global.u64 [%rd3], %rd12; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 9; @%p1 bra round;",
+        false,
+    );
+    // Atomic operations.
+    check(
+        &format!("mov.u32 %r20, part; red.shared.add.u32 [%r20], 1; {LIMITED} {load}"),
+        false,
+    );
+    // The value before the first instruction is needed.
+    check(
+        &format!("add.u32 %r30, %r30, 1; add.u32 %r30, %r30, %r0; {LIMITED} {load}"),
+        false,
+    );
+}
+
+/// Groups of both sections meet at barriers, where a value has one shape.
+#[test]
+fn barriers_after_edges() {
+    let shared = "mov.u32 %r20, part; shl.b32 %r21, %r8, 2; add.u32 %r20, %r20, %r21; ld.global.u32 %r22, [%rd10];
+        st.shared.u32 [%r20], %r22;";
+    let other = "xor.b32 %r21, %r21, 4; mov.u32 %r20, part; add.u32 %r20, %r20, %r21; ld.shared.u32 %r22, [%r20];";
+    let store = "cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
+    check(&format!("{LIMITED} {shared} bar.sync 0; {other} {store}"), true);
+    // A value that has a step from lane to lane only in the first section is needed after the barrier.
+    check(
+        &format!("{LIMITED} {shared} bar.sync 0; {other} mad.lo.u32 %r22, %r11, 3, %r22; {store}"),
+        false,
+    );
+}
