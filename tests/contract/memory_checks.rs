@@ -181,6 +181,14 @@ fn attributes_of_addresses() {
         word(0),
     ];
     c.that(values == expected, || format!("{values:x?}, expected {expected:x?}"));
+    // Of memory that the driver knows, an attribute without a value is 0.
+    let mut value = 7_u64;
+    let mut data = (&raw mut value).cast::<c_void>();
+    let mut name = A::CU_POINTER_ATTRIBUTE_HOST_POINTER;
+    is!(c, 0, cuPointerGetAttributes(1, &raw mut name, &raw mut data, device));
+    c.that(value == 0, || {
+        format!("the host's address of device memory is {value:#x}")
+    });
     for unknown in [0, 99, 1000] {
         let got = ask(CUpointer_attribute(unknown), device).0;
         c.is(1, &format!("attribute {unknown}"), got);

@@ -166,7 +166,13 @@ fn pointer_attribute(
 }
 
 /// Writes the value that `cuPointerGetAttributes` returns for memory without a value for the attribute.
-fn no_value(c: Caller, data: *mut c_void, attribute: CUpointer_attribute, address: u64) -> Result<()> {
+fn no_value(
+    c: Caller,
+    data: *mut c_void,
+    attribute: CUpointer_attribute,
+    address: u64,
+    allocation: Option<&Allocation>,
+) -> Result<()> {
     /// `CU_DEVICE_INVALID`
     const NO_DEVICE: c_int = -2;
     use CUpointer_attribute as Id;
@@ -181,8 +187,12 @@ fn no_value(c: Caller, data: *mut c_void, attribute: CUpointer_attribute, addres
         | Id::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
         | Id::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
         | Id::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => c.out(data.cast::<c_uint>())?.set(0),
-        // Memory that the driver does not know is memory of the program, which has the same address on the host.
-        Id::CU_POINTER_ATTRIBUTE_HOST_POINTER => c.out(data.cast::<u64>())?.set(address),
+        // Memory that the driver does not know is memory of the program, which has the same address on the host. An
+        // allocation without a value has no address there.
+        Id::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
+            let of_program = allocation.is_none();
+            c.out(data.cast::<u64>())?.set(if of_program { address } else { 0 });
+        }
         // Driver 580 leaves these results unchanged.
         Id::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | Id::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {}
         _ => c.out(data.cast::<u64>())?.set(0),
@@ -331,7 +341,7 @@ exports! {
             // Driver 580 returns no device address if no context is current.
             let hidden = attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER && current_context().is_err();
             if hidden || pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
-                no_value(c, data, attribute, address)?;
+                no_value(c, data, attribute, address, allocation.as_ref())?;
             }
         }
         Ok(())
