@@ -182,6 +182,34 @@ fn events_of_a_capture() {
 }
 
 #[test]
+fn events_of_all_work_of_a_context() {
+    // CUDA 12.5 added cuCtxRecordEvent and cuCtxWaitEvent.
+    if driver_version() < 12050 {
+        return needs("a driver of CUDA 12.5");
+    }
+    // A capture in global mode forbids calls in all threads.
+    child!("events_of_all_work_of_a_context", {
+        let s = Steps::new();
+        let mut c = Codes::new();
+        let context = s.gpu.context;
+        let (done, inside) = (event(), event());
+        ok!(cuEventRecord(done, s.stream));
+        assert_codes!(ALWAYS, |s| cuCtxRecordEvent(context, done));
+        assert_codes!(ALWAYS, |s| cuCtxWaitEvent(context, done));
+        // An event of the capture itself, during the capture and after it.
+        let recorded = |stream| {
+            ok!(cuEventRecord(inside, stream));
+            inside
+        };
+        assert_codes!(ALWAYS, |s| cuCtxWaitEvent(context, recorded(s)));
+        is!(c, 1, cuCtxWaitEvent(context, inside));
+        is!(c, 0, cuCtxRecordEvent(context, inside));
+        is!(c, 0, cuCtxWaitEvent(context, inside));
+        is!(c, 0, cuEventSynchronize(inside));
+    });
+}
+
+#[test]
 fn wrong_work_in_a_capture() {
     let s = Steps::new();
     let mut c = Codes::new();

@@ -78,12 +78,18 @@ pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
 }
 
 /// `cuCtxRecordEvent`: records all work of the event's context. Returns `CUDA_ERROR_INVALID_HANDLE` for another
-/// context.
+/// context. Captures in the context become invalid.
 pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
+    record_all(event, context, || capture::check_context(context.id()))
+}
+
+/// Records all work of a context, if the check of captures succeeds.
+pub(crate) fn record_all(event: &Event, context: &Context, check: impl FnOnce() -> Result<()>) -> Result<()> {
     capture::check_unsafe()?;
     if *event.context()? != *context {
         return Err(Error::CUDA_ERROR_INVALID_HANDLE);
     }
+    check()?;
     event.record(|work| context.submit_after_all(work));
     Ok(())
 }
@@ -119,7 +125,7 @@ fn time(event: &Event) -> Result<Option<Instant>> {
 /// If `invalidates` is true, the capture becomes invalid.
 pub(crate) fn refuse_captured(event: &Event, invalidates: bool) -> Result<()> {
     match event.captured() {
-        Some(captured) => capture::refuse_event(&captured, invalidates),
+        Some(captured) => capture::refuse_event(&captured, invalidates, Error::CUDA_ERROR_CAPTURED_EVENT),
         None => Ok(()),
     }
 }
@@ -140,9 +146,20 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     if done { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
 
-/// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded.
+/// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded. Captures in the
+/// context, and a capture that the event was recorded in, become invalid.
 pub(crate) fn hold_context(context: &Context, handle: usize) -> Result<()> {
-    if let Some(task) = get(handle)?.task() {
+    hold_all(context, handle, || capture::check_context(context.id()))
+}
+
+/// Makes all later work of a context wait for an event, if the check of captures succeeds.
+pub(crate) fn hold_all(context: &Context, handle: usize, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    let event = get(handle)?;
+    check()?;
+    if let Some(captured) = event.captured() {
+        return capture::refuse_event(&captured, true, Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if let Some(task) = event.task() {
         context.queues().hold_until(task);
     }
     Ok(())

@@ -53,16 +53,22 @@ pub(crate) fn create_stream(green: &GreenContext, flags: u32, priority: i32) -> 
     Ok(stream::create(&primary, Some(green), flags, priority))
 }
 
-/// `cuGreenCtxRecordEvent`: records all work of the primary context, which includes the green context's streams.
+/// `cuGreenCtxRecordEvent`: records all work of the primary context, which includes the green context's streams. As
+/// documented, captures of the green context's streams become invalid.
 pub(crate) fn record(green: &GreenContext, handle: usize) -> Result<()> {
     let primary = context::by_handle(green.context.handle)?;
-    event::record_context(&*event::get(handle)?, &primary)
+    event::record_all(&*event::get(handle)?, &primary, || check_streams(green))
 }
 
 /// `cuGreenCtxWaitEvent`: makes later work of the primary context, which includes the green context's streams, wait for
-/// the event.
+/// the event. As documented, captures of the green context's streams become invalid.
 pub(crate) fn hold(green: &GreenContext, handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let primary = context::by_handle(green.context.handle)?;
-    event::hold_context(&primary, handle)
+    event::hold_all(&primary, handle, || check_streams(green))
+}
+
+/// Returns an error if streams of the green context capture.
+fn check_streams(green: &GreenContext) -> Result<()> {
+    capture::check_streams(|_, queue| stream::is_in_green(queue, green))
 }

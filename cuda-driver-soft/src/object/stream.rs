@@ -107,6 +107,14 @@ pub(crate) fn created(handle: usize) -> Result<Arc<Stream>> {
     })
 }
 
+/// Returns true if this queue is that of a stream created in the green context.
+pub(crate) fn is_in_green(queue: QueueId, green: &GreenContext) -> bool {
+    match queue {
+        QueueId::Created(handle) => TABLE.get(handle).is_ok_and(|stream| stream.green == green.handle),
+        _ => false,
+    }
+}
+
 /// Creates a stream, with the priority clamped to the valid range. `context` is the primary context of `green`.
 pub(crate) fn create(context: &Arc<Context>, green: Option<&GreenContext>, flags: u32, priority: i32) -> usize {
     let stream = TABLE.insert_with(|handle| Stream {

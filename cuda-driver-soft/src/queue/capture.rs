@@ -426,15 +426,16 @@ pub(crate) fn is_over(event: &Captured) -> bool {
     !captures().all.contains_key(&event.capture)
 }
 
-/// Returns the error of a host query of, or wait for, an event that was recorded in a capture. If `invalidates` is
-/// true, an active capture becomes invalid; a query of elapsed time passes false.
-pub(crate) fn refuse_event(event: &Captured, invalidates: bool) -> Result<()> {
+/// Returns the error of a query of, or wait for, an event that was recorded in a capture: `error` while the capture is
+/// active, `CUDA_ERROR_INVALID_VALUE` once it has ended. If `invalidates` is true, an active capture becomes invalid; a
+/// query of elapsed time passes false.
+pub(crate) fn refuse_event(event: &Captured, invalidates: bool, error: Error) -> Result<()> {
     let mut captures = captures();
     let Some(capture) = captures.all.get_mut(&event.capture) else {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     };
     capture.invalid |= invalidates;
-    Err(Error::CUDA_ERROR_CAPTURED_EVENT)
+    Err(error)
 }
 
 /// Returns a predicate that is true for a capture with a stream that the legacy stream of this context waits for.
@@ -458,13 +459,19 @@ pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a wait for a context in which streams capture, and invalidates their captures.
+/// Returns an error for a wait for a context, or for an event of all its work, if streams of the context capture.
+/// Invalidates their captures.
 pub(crate) fn check_context(context: u64) -> Result<()> {
+    check_streams(|of, _| of == context)
+}
+
+/// Returns an error, and invalidates the captures, if some of these streams capture.
+pub(crate) fn check_streams(concerned: impl Fn(u64, QueueId) -> bool) -> Result<()> {
     if none() {
         return Ok(());
     }
-    let in_context = |capture: &Capture| capture.branches.keys().any(|(of, _)| *of == context);
-    if captures().invalidate(in_context) {
+    let has = |capture: &Capture| capture.branches.keys().any(|(of, queue)| concerned(*of, *queue));
+    if captures().invalidate(has) {
         return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     Ok(())

@@ -163,6 +163,53 @@ fn a_stream_waits_for_an_event_of_another() {
     }
 }
 
+/// Events for all work of a context. The expected results follow the manual; they were not observed on a GPU.
+#[test]
+fn events_of_contexts_without_captures() {
+    if !software() {
+        return;
+    }
+    let (cuda, context) = (cuda(), Context::new());
+    let (capturing, inside) = (stream(NON_BLOCKING), event(CUevent_flags::CU_EVENT_DISABLE_TIMING));
+    let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    let (mut graph, mut primary, mut green, mut of_green) = (null_mut(), null_mut(), null_mut(), null_mut());
+    unsafe {
+        // No stream of the other context captures, but the event is recorded in a capture.
+        let other = Context::new();
+        check(cuda.cuStreamBeginCapture(capturing, relaxed));
+        check(cuda.cuEventRecord(inside, capturing));
+        expect(cuda.cuCtxWaitEvent(other.0, inside), 900);
+        expect(cuda.cuStreamEndCapture(capturing, &mut graph), 901);
+        expect(cuda.cuCtxWaitEvent(other.0, inside), 1);
+        drop(other);
+        check(cuda.cuCtxSetCurrent(context.0));
+
+        // A capture in a stream of the primary context concerns a green context only if the stream is the green
+        // context's.
+        check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
+        check(cuda.cuCtxSetCurrent(primary));
+        check(cuda.cuGreenCtxCreate(&mut green, null_mut(), 0, 1));
+        check(cuda.cuGreenCtxStreamCreate(&mut of_green, green, 1, 0));
+        let (plain, marker) = (stream(NON_BLOCKING), event(CUevent_flags::CU_EVENT_DISABLE_TIMING));
+        for (capturing, code, end) in [(plain, 0, 0), (of_green, 900, 901)] {
+            let calls: [&dyn Fn() -> CUresult; 2] = [&|| cuda.cuGreenCtxRecordEvent(green, marker), &|| {
+                cuda.cuGreenCtxWaitEvent(green, marker)
+            }];
+            for call in calls {
+                check(cuda.cuStreamBeginCapture(capturing, relaxed));
+                expect(call(), code);
+                expect(cuda.cuStreamEndCapture(capturing, &mut graph), end);
+            }
+        }
+        check(cuda.cuEventDestroy(marker));
+        check(cuda.cuStreamDestroy(plain));
+        check(cuda.cuStreamDestroy(of_green));
+        check(cuda.cuGreenCtxDestroy(green));
+        check(cuda.cuCtxSetCurrent(context.0));
+        check(cuda.cuDevicePrimaryCtxRelease(0));
+    }
+}
+
 #[test]
 fn calls_that_return_while_the_device_works() {
     let (cuda, _context) = (cuda(), Context::new());
