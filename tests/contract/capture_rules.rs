@@ -335,9 +335,23 @@ fn capture_to_an_existing_graph() {
         0,
         cuStreamBeginCaptureToGraph(a, into, &raw const first, ptr::null(), 1, relaxed)
     );
+    // Another stream cannot capture to the graph until the first capture has ended.
+    let b = stream(1);
+    is!(
+        c,
+        401,
+        cuStreamBeginCaptureToGraph(b, into, ptr::null(), ptr::null(), 0, relaxed)
+    );
+    assert_eq!(status(b), 0);
     s.step(a, 2);
     is!(c, 401, cuGraphDestroy(into));
     assert_eq!(end(a), into);
+    is!(
+        c,
+        0,
+        cuStreamBeginCaptureToGraph(b, into, ptr::null(), ptr::null(), 0, relaxed)
+    );
+    assert_eq!(end(b), into);
     assert_eq!(edges(into), [(0, 1)]);
     let exec = instantiate(into);
     assert_eq!(s.run(exec), 12);

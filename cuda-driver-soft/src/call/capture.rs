@@ -2,7 +2,7 @@
 
 use cuda_driver_sys::CUevent_record_flags;
 
-use crate::graph::store::{note, store};
+use crate::graph::store::{Destroyed, note, store};
 use crate::object::stream::StreamRef;
 use crate::operation::Operation;
 use crate::queue::capture::{self, CaptureMode, captures};
@@ -27,6 +27,9 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
     let (graph, after) = match into {
         Some((graph, after)) => {
             store.check_dependencies(graph, &after)?;
+            if captures.captures_to(graph) {
+                return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
+            }
             (graph, after)
         }
         None => (store.create(), Vec::new()),
@@ -50,11 +53,12 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
         .check()
         .and_then(|()| capture.check_joined(|from, nodes| store.reaches(from, nodes)));
     if ended.is_err() {
-        // Driver 580 destroys the graph, even one that existed before the capture.
+        // Driver 580 destroys the graph, even one that existed before the capture. A graph inside another one stays. The
+        // call returns the capture's own error, also if the graph stays or releasing a user object fails.
         let destroyed = store.destroy(capture.graph, &captures);
         drop(store);
         drop(captures);
-        destroyed?.end()?;
+        let _ = destroyed.and_then(Destroyed::end);
     }
     ended.map(|()| capture.graph)
 }

@@ -107,6 +107,29 @@ fn a_capture_ends_with_its_context() {
     }
 }
 
+/// A capture to a graph inside another graph cannot destroy the graph when it fails.
+#[test]
+fn a_failed_capture_to_a_child_graph() {
+    if !software() {
+        return; // NVIDIA's driver destroys the graph, which the outer graph destroys again.
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (outer, inner, s) = (graph(), graph(), stream(NON_BLOCKING));
+    let (mut node, mut child, mut captured) = (null_mut(), null_mut(), null_mut());
+    unsafe {
+        check(cuda.cuGraphAddChildGraphNode(&mut node, outer, null(), 0, inner));
+        check(cuda.cuGraphChildGraphNodeGetGraph(node, &mut child));
+        check(cuda.cuStreamBeginCaptureToGraph(s, child, null(), null(), 0, THREAD_LOCAL));
+        expect(cuda.cuStreamQuery(s), 900);
+        expect(cuda.cuStreamEndCapture(s, &mut captured), 901);
+        check(cuda.cuGraphChildGraphNodeGetGraph(node, &mut child));
+        empty_node(child);
+        check(cuda.cuGraphDestroy(outer));
+        check(cuda.cuGraphDestroy(inner));
+        check(cuda.cuStreamDestroy(s));
+    }
+}
+
 /// Returns a graph with a node that allocates memory, and the address of the memory.
 fn allocating() -> (CUgraph, CUdeviceptr) {
     let (g, mut node, mut params) = (graph(), null_mut(), CUDA_MEM_ALLOC_NODE_PARAMS::default());
