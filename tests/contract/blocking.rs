@@ -122,6 +122,14 @@ fn calls_that_wait_alone() {
         call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()))
     });
     let _ = gpu.module("vector_add.ptx");
+    // Without the attribute, these calls return immediately.
+    let (on, sync) = (1_u32, CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    ok!(cuPointerSetAttribute((&raw const on).cast(), sync, a));
+    check("cuMemsetD8 with SYNC_MEMOPS", &mut || call!(cuMemsetD8(a, 0, 64)));
+    check("cuMemsetD2D32 with SYNC_MEMOPS", &mut || {
+        call!(cuMemsetD2D32(a, 64, 0, 4, 4))
+    });
+    check("cuMemcpyDtoD with SYNC_MEMOPS", &mut || call!(cuMemcpyDtoD(a, to, 64)));
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn pointer_attribute(
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
-            // The attribute has no effect here, but can be queried. Driver 580 returns 1 for managed memory.
+            // Driver 580 returns 1 for managed memory.
             let allocation = known?;
             let synchronous = allocation.kind == AllocationKind::Managed || memory::is_synchronous(allocation);
             c.out(data.cast::<c_uint>())?.set(synchronous.into());

@@ -7,7 +7,7 @@ use crate::object::foreign_use;
 use crate::object::place::MemoryPlace;
 use crate::object::sparse::MapChanges;
 use crate::object::stream::StreamRef;
-use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged};
+use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_synchronous, stage, write_staged};
 use crate::operation::fill::Fill;
 use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
 use crate::operation::launch::ReadyLaunch;
@@ -187,7 +187,8 @@ pub(crate) fn copy_box(
     if wait && reports { observe_fault() } else { Ok(()) }
 }
 
-/// Sets memory. As documented, the host waits for it if the memory is host memory, unless the call is asynchronous.
+/// Sets memory. As documented, the host waits for it if the memory is host memory or has
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, unless the call is asynchronous.
 pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Ok(());
@@ -198,7 +199,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
         return capture::add(stream, Operation::Fill(fill));
     }
     let place = fill.place()?;
-    let wait = waits == Waits::Synchronous && is_host(&place);
+    let wait = waits == Waits::Synchronous && is_synchronous(&place);
     let bytes = fill.reach()?;
     let job = || timeline::fill(fill.bytes(), stream);
     let used = (Ordered::fill(fill.bytes()), || fill.spans());

@@ -21,7 +21,7 @@ pub(crate) fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// IDs of the allocations with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, which has no effect here but can be queried.
+/// IDs of the allocations with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
 fn synchronous() -> MutexGuard<'static, HashSet<u64>> {
     static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
     SYNCHRONOUS
@@ -30,7 +30,7 @@ fn synchronous() -> MutexGuard<'static, HashSet<u64>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: synchronous copies and fills of the memory always wait.
 pub(crate) fn is_synchronous(allocation: &Allocation) -> bool {
     synchronous().contains(&allocation.id)
 }

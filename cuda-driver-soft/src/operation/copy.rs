@@ -1,12 +1,12 @@
 //! Copies of bytes, rectangles and boxes between memory and arrays.
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
-//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory.
-//! It does not wait for a small contiguous asynchronous copy from pageable memory: the call reads the bytes at once,
-//! and a task writes them.
+//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory or
+//! memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`. It does not wait for a small contiguous asynchronous copy from
+//! pageable memory: the call reads the bytes at once, and a task writes them.
 
-use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
+use crate::object::{graph_memory, memory};
 use crate::operation::outcome::{RangeResult, missing};
 use crate::operation::region::{self, Base, Extent, Region, Side};
 use crate::state::error::{Error, Result};
@@ -24,10 +24,17 @@ pub(crate) enum Waits {
 }
 
 /// Returns true if the host waits for a copy that is not staged: if one side is pageable memory, or if the call is
-/// synchronous and one side is page-locked or managed memory.
+/// synchronous and one side is memory that [`is_synchronous`].
 pub(crate) fn host_waits(to: &MemoryPlace, from: &MemoryPlace, waits: Waits) -> bool {
     let pageable = to.is_pageable() || from.is_pageable();
-    pageable || (waits == Waits::Synchronous && (is_host(to) || is_host(from)))
+    pageable || (waits == Waits::Synchronous && (is_synchronous(to) || is_synchronous(from)))
+}
+
+/// Returns true if synchronous calls wait for copies and fills of this memory: for page-locked and managed memory, and
+/// for memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+pub(crate) fn is_synchronous(place: &MemoryPlace) -> bool {
+    let is_set = || matches!(place, MemoryPlace::Device(allocation, _) if memory::is_synchronous(allocation));
+    is_host(place) || is_set()
 }
 
 /// Returns true for pageable, page-locked, registered and managed memory.
