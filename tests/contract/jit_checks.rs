@@ -7,8 +7,8 @@ use std::ptr::{self, null_mut};
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, architecture, driver_version, needs};
-use crate::is;
+use crate::common::{Codes, architecture, driver_version, in_child, needs};
+use crate::{is, test_path};
 
 type Option = CUjit_option;
 
@@ -73,6 +73,35 @@ fn targets_of_other_architectures() {
             let got = load(text, &mut [Option::CU_JIT_TARGET], &mut [number(target)]);
             c.is(code, &format!("target {target:#x} of {text:?}"), got);
         }
+    }
+}
+
+/// Checks the codes of loads for `CU_TARGET_COMPUTE_107` and its variants, which came with CUDA 13.4.
+fn load_for_107() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let known = driver_version() >= 13040;
+    for target in [
+        CUjit_target::CU_TARGET_COMPUTE_107,
+        CUjit_target::CU_TARGET_COMPUTE_107A,
+        CUjit_target::CU_TARGET_COMPUTE_107F,
+    ] {
+        for (text, code) in [(PTX, 300), (WRONG, 218)] {
+            let got = load(text, &mut [Option::CU_JIT_TARGET], &mut [number(target.0 as usize)]);
+            c.is(if known { code } else { 1 }, &format!("{target:?} of {text:?}"), got);
+        }
+    }
+}
+
+#[test]
+fn a_target_that_older_drivers_do_not_know() {
+    if architecture() == 107 {
+        return needs("a device of another architecture than sm_107");
+    }
+    // The software driver reports CUDA 13.3 in the child process.
+    let name = test_path!("a_target_that_older_drivers_do_not_know");
+    if in_child(&name, &[("CUDA_SOFT_VERSION", "13.3")], load_for_107).is_some() {
+        load_for_107();
     }
 }
 

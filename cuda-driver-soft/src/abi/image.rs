@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_uint, c_void};
 use std::time::Instant;
 
-use cuda_driver_sys::CUjit_option;
+use cuda_driver_sys::{CUjit_option, CUjit_target};
 
 use super::args::Caller;
 use crate::object::jit::{Log, Options};
@@ -191,6 +191,8 @@ const TARGETS: [u32; 26] = [
 ];
 /// Driver 580 also accepts the numbers that old headers gave to these architectures. It compiles only for the last two.
 const OLD_TARGETS: [u32; 10] = [10, 11, 12, 13, 20, 21, 30, 35, 50, 52];
+/// `CU_TARGET_COMPUTE_107`, which drivers before CUDA 13.4 do not know.
+const NEW_TARGET: u32 = CUjit_target::CU_TARGET_COMPUTE_107.0;
 /// Added to an architecture for its variants `a` and `f`.
 const ACCELERATED: u32 = 1 << 16;
 const FAMILY: u32 = 2 << 16;
@@ -207,7 +209,8 @@ fn target(value: u32) -> Result<u32> {
     if variant == 0 && (1..OLD_TARGETS.len()).contains(&(sm as usize)) {
         return Ok(OLD_TARGETS[sm as usize]);
     }
-    if known && TARGETS.contains(&sm) {
+    let newer = || sm == NEW_TARGET && settings::version() >= 13040;
+    if known && (TARGETS.contains(&sm) || newer()) {
         Ok(sm)
     } else {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
