@@ -454,7 +454,7 @@ exports! {
         out: *mut CUkernelNodeAttrValue,
     ) {
         let kernel = pick!(node, Kernel)?;
-        c.read(out.cast_const().cast::<u8>())?;
+        c.out(out)?;
         let bytes = attribute_bytes(id).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         let value = kernel.attributes.get(&id.0).copied();
         let value = value.unwrap_or_else(|| default_attribute(id));

@@ -387,7 +387,9 @@ exports! {
     fn cuParamSetv [c] (function: CUfunction, offset: c_int, value: *mut c_void, bytes: c_uint) {
         old_function(function)?;
         param_range(offset, bytes as usize)?;
-        c.read(value.cast_const().cast::<u8>())?;
+        if value.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         set_param(
             function,
             offset,

@@ -4,7 +4,7 @@
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null_mut, without_provenance_mut};
 
 fn alloc(bytes: usize) -> CUdeviceptr {
     let mut address = 0;
@@ -384,6 +384,8 @@ fn sizes_that_wrap_around() {
         let f = kernel.function;
         expect(cuda.cuParamSetv(f, 0, value.as_mut_ptr().cast(), u32::MAX), 1);
         expect(cuda.cuParamSetv(f, i32::MAX, value.as_mut_ptr().cast(), 8), 1);
+        // No bytes are read from an address that does not exist.
+        check(cuda.cuParamSetv(f, 0, without_provenance_mut(16), 0));
     }
 }
 
