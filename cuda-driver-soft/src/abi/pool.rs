@@ -136,8 +136,8 @@ pub(super) fn alloc_node(
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     };
     // Access of other devices changes nothing, because all memory is in one address space.
-    for wish in c.items(access, count)? {
-        if let Some(ordinal) = accessor(&wish.location)? {
+    for request in c.items(access, count)? {
+        if let Some(ordinal) = accessor(&request.location)? {
             device::get(ordinal)?;
         }
     }
@@ -273,9 +273,9 @@ exports! {
 
     fn cuMemPoolSetAccess [c] (pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
         let pool = pool::get(pool as usize)?;
-        let wishes = c.items(map, count)?;
-        let wishes = wishes.map(|wish| Ok((accessor(&wish.location)?, wish.flags.0)));
-        pool.set_access(&wishes.collect::<Result<Vec<_>>>()?)
+        let requests = c.items(map, count)?;
+        let requests = requests.map(|request| Ok((accessor(&request.location)?, request.flags.0)));
+        pool.set_access(&requests.collect::<Result<Vec<_>>>()?)
     }
 
     fn cuMemPoolGetAccess [c] (

@@ -151,17 +151,17 @@ fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option
 exports! {
     fn cuTexObjectCreate [c] (
         out: *mut CUtexObject,
-        of: *const CUDA_RESOURCE_DESC,
-        read: *const CUDA_TEXTURE_DESC,
-        seen: *const CUDA_RESOURCE_VIEW_DESC,
+        resource_desc: *const CUDA_RESOURCE_DESC,
+        texture_desc: *const CUDA_TEXTURE_DESC,
+        view_desc: *const CUDA_RESOURCE_VIEW_DESC,
     ) {
         let context = current_context()?;
         let out = c.out(out)?;
         out.set(texture::create(
             &context,
-            resource(c, of)?,
-            settings(c, read)?,
-            view(c, seen)?,
+            resource(c, resource_desc)?,
+            settings(c, texture_desc)?,
+            view(c, view_desc)?,
         )?);
         Ok(())
     }

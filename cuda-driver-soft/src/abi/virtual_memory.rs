@@ -90,13 +90,13 @@ exports! {
         out: *mut CUdeviceptr,
         bytes: usize,
         align: usize,
-        wish: CUdeviceptr,
+        requested: CUdeviceptr,
         flags: c_ulonglong,
     ) {
         let out = c.out(out)?;
         no_flags(flags)?;
         gate::healthy()?;
-        out.set(vmm::reserve(bytes as u64, align as u64, wish)?);
+        out.set(vmm::reserve(bytes as u64, align as u64, requested)?);
         Ok(())
     }
 
@@ -147,23 +147,23 @@ exports! {
     healthy fn cuMemSetAccess [c] (
         base: CUdeviceptr,
         bytes: usize,
-        wishes: *const CUmemAccessDesc,
+        requests: *const CUmemAccessDesc,
         count: usize,
     ) {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let wishes = c
-            .items(wishes, count)?
-            .map(|wish| match wish.flags.0 {
+        let requests = c
+            .items(requests, count)?
+            .map(|request| match request.flags.0 {
                 // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device here.
-                flags @ (0 | 1 | 3) => match ordinal(&wish.location) {
+                flags @ (0 | 1 | 3) => match ordinal(&request.location) {
                     Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
                     found => Ok((found?, flags)),
                 },
                 _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
             });
-        vmm::set_access(base, bytes as u64, &wishes.collect::<Result<Vec<_>>>()?)
+        vmm::set_access(base, bytes as u64, &requests.collect::<Result<Vec<_>>>()?)
     }
 
     healthy fn cuMemGetAccess [c] (

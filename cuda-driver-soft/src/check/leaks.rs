@@ -5,20 +5,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use engine::check::Finding;
 use engine::memory::{Allocation, address_space};
 
-/// An object that a call has made.
-pub(super) struct MadeObject {
+/// An object that a call has created.
+pub(super) struct CreatedObject {
     pub(super) kind: &'static str,
     pub(super) handle: usize,
-    /// The line of the program that made the object.
+    /// The line of the program that created the object.
     pub(super) origin: Option<String>,
     /// Returns true until the object is destroyed.
     pub(super) is_live: Box<dyn Fn() -> bool + Send>,
 }
 
-/// Allocations and objects that calls have made.
-pub(super) struct Made {
+/// Allocations and objects that calls have created.
+pub(super) struct Created {
     allocations: Vec<Allocation>,
-    objects: Vec<MadeObject>,
+    objects: Vec<CreatedObject>,
     /// The lengths of the two lists at which entries of freed memory and of destroyed objects are next removed.
     sweep_at: [usize; 2],
 }
@@ -26,9 +26,9 @@ pub(super) struct Made {
 /// No entries are removed from a list that has fewer than this.
 const FEW: usize = 1024;
 
-impl Made {
+impl Created {
     pub(super) const fn new() -> Self {
-        Made {
+        Created {
             allocations: Vec::new(),
             objects: Vec::new(),
             sweep_at: [FEW; 2],
@@ -43,7 +43,7 @@ impl Made {
         self.allocations.push(*allocation);
     }
 
-    pub(super) fn add_object(&mut self, object: MadeObject) {
+    pub(super) fn add_object(&mut self, object: CreatedObject) {
         if self.objects.len() >= self.sweep_at[1] {
             self.objects.retain(|object| (object.is_live)());
             self.sweep_at[1] = FEW.max(2 * self.objects.len());
@@ -53,7 +53,7 @@ impl Made {
 
     /// Returns a finding for each allocation and object that is live.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let memory = self.allocations.iter().filter(|made| is_live(made));
+        let memory = self.allocations.iter().filter(|created| is_live(created));
         let memory = memory.filter_map(|leaked| Finding::leak(leaked.base));
         let objects = self.objects.iter().filter(|object| (object.is_live)());
         let objects = objects.map(|o| Finding::leaked_object(o.kind, o.handle, o.origin.as_deref()));
@@ -61,13 +61,13 @@ impl Made {
     }
 }
 
-fn is_live(made: &Allocation) -> bool {
-    let now = address_space().find(made.base);
-    now.is_some_and(|now| now.id == made.id)
+fn is_live(created: &Allocation) -> bool {
+    let now = address_space().find(created.base);
+    now.is_some_and(|now| now.id == created.id)
 }
 
 /// Returns the allocations and objects of the process.
-pub(super) fn of_process() -> MutexGuard<'static, Made> {
-    static MADE: Mutex<Made> = Mutex::new(Made::new());
-    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn of_process() -> MutexGuard<'static, Created> {
+    static CREATED: Mutex<Created> = Mutex::new(Created::new());
+    CREATED.lock().unwrap_or_else(PoisonError::into_inner)
 }

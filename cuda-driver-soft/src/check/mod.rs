@@ -30,8 +30,8 @@ thread_local! {
 /// The checks of a thread, from the call of [`check()`] to the end of its [`Checking`].
 struct Session {
     checker: Checker,
-    /// Allocations and objects that the thread has made since the session began.
-    made: leaks::Made,
+    /// Allocations and objects that the thread has created since the session began.
+    created: leaks::Created,
 }
 
 /// Returns the checker of the process; `None` unless `CUDA_SOFT_CHECK` is a valid list of checks. The first call
@@ -73,7 +73,7 @@ pub(crate) fn finds_races() -> bool {
     RACE_SESSIONS.load(Relaxed) > 0 || of_process().is_some_and(|checker| checker.checks().contains(Checks::RACE))
 }
 
-/// Records an allocation that a call of this thread has made, and the line of the program that made the call.
+/// Records an allocation that a call of this thread has created, and the line of the program that made the call.
 pub(crate) fn note_allocation(address: u64) {
     let process = of_process();
     if SESSIONS.load(Relaxed) == 0 && process.is_none() {
@@ -84,7 +84,7 @@ pub(crate) fn note_allocation(address: u64) {
     };
     let noted = SESSION.try_with(|session| match session.borrow_mut().as_mut() {
         Some(session) => {
-            session.made.add(&allocation);
+            session.created.add(&allocation);
             true
         }
         None => false,
@@ -120,7 +120,7 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
     found.ok().flatten()
 }
 
-/// Records an object that a call of this thread made: for the process if it checks for leaks, else for the thread's
+/// Records an object that a call of this thread created: for the process if it checks for leaks, else for the thread's
 /// session. `is_live` returns true until the object is destroyed. The caller must not hold a lock that `is_live` takes.
 pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
@@ -132,7 +132,7 @@ pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() 
     }
     let origin = origin::of_call();
     _ = with_leak_session(|session| {
-        session.made.add_object(leaks::MadeObject {
+        session.created.add_object(leaks::CreatedObject {
             kind,
             handle,
             origin,
@@ -145,7 +145,7 @@ pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() 
 pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
     if finds_leaks_of_process() {
         let origin = origin::of_call();
-        leaks::of_process().add_object(leaks::MadeObject {
+        leaks::of_process().add_object(leaks::CreatedObject {
             kind,
             handle,
             origin,
@@ -227,7 +227,7 @@ pub fn check(checks: Checks) -> Result<Checking, AlreadyChecking> {
         }
         *session = Some(Session {
             checker: Checker::new(checks),
-            made: leaks::Made::new(),
+            created: leaks::Created::new(),
         });
         Ok(Checking { _thread: PhantomData })
     })
@@ -264,7 +264,7 @@ fn end() -> Vec<Finding> {
     }
     let mut findings = session.checker.findings();
     if checks.contains(Checks::LEAKS) {
-        findings.extend(session.made.findings());
+        findings.extend(session.created.findings());
     }
     findings
 }

@@ -286,8 +286,8 @@ impl Pool {
     }
 
     /// `cuMemPoolSetAccess`: sets all of these accesses or none. Flags are 0 (none) or 3 (read and write).
-    pub(crate) fn set_access(&self, wishes: &[(Option<i32>, u32)]) -> Result<()> {
-        for &(from, flags) in wishes {
+    pub(crate) fn set_access(&self, requests: &[(Option<i32>, u32)]) -> Result<()> {
+        for &(from, flags) in requests {
             if let Some(ordinal) = from {
                 device::get(ordinal)?;
             }
@@ -301,7 +301,7 @@ impl Pool {
                 _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             }
         }
-        self.state().access.extend(wishes.iter().copied());
+        self.state().access.extend(requests.iter().copied());
         Ok(())
     }
 

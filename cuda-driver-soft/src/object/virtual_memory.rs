@@ -138,8 +138,8 @@ fn is_granular(number: u64) -> bool {
 }
 
 /// `cuMemAddressReserve`
-pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
-    if bytes == 0 || !is_granular(bytes) || !is_granular(wish) {
+pub(crate) fn reserve(bytes: u64, align: u64, requested: u64) -> Result<u64> {
+    if bytes == 0 || !is_granular(bytes) || !is_granular(requested) {
         return refuse(
             "size and requested address of a reservation must be multiples of 2 MiB, and the size must not be 0",
         );
@@ -148,7 +148,7 @@ pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
         return refuse("the alignment of a reservation must be a power of two");
     }
     let mut map = map();
-    let taken = address_space().reserve_addresses(bytes, align.max(GRANULE), wish);
+    let taken = address_space().reserve_addresses(bytes, align.max(GRANULE), requested);
     let base = taken.ok_or_else(|| {
         host::log!("no free address range of {bytes} bytes");
         Error::CUDA_ERROR_OUT_OF_MEMORY
@@ -359,12 +359,12 @@ fn permitted(flags: u32) -> Access {
 
 /// `cuMemSetAccess`: sets access by device, or by the host as [`CPU`], for all mappings of the range. The host can have
 /// access only to memory that is on the host.
-pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
+pub(crate) fn set_access(address: u64, bytes: u64, requests: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
         return refuse("cannot set access for part of a mapping, or for addresses without a mapping");
     };
-    let of_host = wishes
+    let of_host = requests
         .iter()
         .rev()
         .find(|(who, _)| *who == CPU)
@@ -385,7 +385,7 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
         let Some(mapping) = map.mappings.get_mut(&base) else {
             continue;
         };
-        mapping.access.extend(wishes.iter().copied());
+        mapping.access.extend(requests.iter().copied());
         // All devices share the memory here, so the widest access applies.
         let devices = mapping.access.iter().filter(|(who, _)| **who != CPU);
         let most = devices.fold(0, |most, (_, flags)| most | flags);

@@ -25,7 +25,7 @@ impl Scheduler {
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
             Err(_) => {
-                let message = "internal error: a panic in the driver's work; the message is above".into();
+                let message = "internal error: a panic in the driver's work; its message is on standard error".into();
                 let fault = Fault {
                     code: Error::CUDA_ERROR_UNKNOWN,
                     message,
