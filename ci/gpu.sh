@@ -26,7 +26,7 @@ pack() {
     for crate in "" -engine -host -image -ptx; do
         small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
-    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
+    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver -p cuda-driver-test-other-crates --test '*' >"$built"
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys -p cuda-driver-hooks --test abi_drivers --test hooks >>"$built"
     cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
     # Without CUDA_PATH the linker gets a stub instead of this machine's driver.

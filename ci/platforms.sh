@@ -18,6 +18,7 @@ mkdir -p "$work"
 # software driver no faster, but doubles its build time.
 test=(
     cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver-hooks --package cuda-driver
+    --package cuda-driver-test-other-crates
     --config profile.dev.package.cuda-driver-soft-engine.opt-level=1
     --config profile.dev.package.cuda-driver-soft-ptx.opt-level=1
 )

@@ -10,7 +10,6 @@ use cuda_driver::{
     Array, Context, Device, DeviceBuffer, Error, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer,
     PitchedBuffer, Stream, Surface, Texture,
 };
-use half::f16;
 
 use crate::common::driver;
 
@@ -195,11 +194,10 @@ fn conversions_of_texels() {
     let texture = Texture::new(&array, &TextureDescriptor::new().read_as_integer()).expect("a texture");
     assert_eq!(bench.texel(&texture, 0).map(f32::to_bits), [0, 51, 255, 0]);
 
+    // The bits of 1, -2.5 and 0.125.
     let half = CUarray_format::CU_AD_FORMAT_HALF;
-    let array = Array::<[f16; 2]>::with_format(&bench.context, ArrayShape::d1(2), half, 2).expect("an array");
-    array
-        .copy_from(&[[f16::ONE; 2], [f16::from_f32(-2.5), f16::from_f32(0.125)]])
-        .expect("a copy");
+    let array = Array::<[u16; 2]>::with_format(&bench.context, ArrayShape::d1(2), half, 2).expect("an array");
+    array.copy_from(&[[0x3c00; 2], [0xc100, 0x3000]]).expect("a copy");
     let texture = Texture::new(&array, &TextureDescriptor::new()).expect("a texture");
     assert_eq!(bench.texel(&texture, 1)[..2], [-2.5, 0.125]);
 }
@@ -342,7 +340,7 @@ fn textures_of_device_memory() {
         .expect("a copy");
     assert_eq!(column, [3.0, 6.0]);
 
-    let halves = DeviceBuffer::from_slice(&bench.context, &[f16::ONE, f16::from_f32(0.5)]).expect("memory");
+    let halves = DeviceBuffer::from_slice(&bench.context, &[0x3c00_u16, 0x3800]).expect("memory");
     let format = CUarray_format::CU_AD_FORMAT_HALF;
     let resource = TextureResource::linear(halves.as_slice(), format, 1).expect("a row");
     let texture = Texture::new(resource, &descriptor).expect("a texture");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-#[path = "common/needs.rs"]
+#[path = "../../common/needs.rs"]
 mod needs;
 
 use cuda_driver::vector::*;
@@ -210,7 +210,7 @@ fn own_vectors() -> String {
 
 /// Returns the folder of NVIDIA's `vector_types.h`, if `cargo xtask headers` fetched it.
 fn header_folder() -> Option<PathBuf> {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache");
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache");
     let found = fs::read_dir(cache).ok()?.flatten().flat_map(|entry| {
         ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|folder| entry.path().join(folder))
     });
