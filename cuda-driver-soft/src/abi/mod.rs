@@ -55,12 +55,18 @@ pub use implemented::IMPLEMENTED;
 pub use resolve::{resolve, set_exports};
 pub use table::{Stubs, Table, note_newer};
 
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cuda_driver_sys::CUresult;
 
 use crate::state::error::{Error, Result};
 use crate::state::gate;
+use crate::trace;
+
+/// The bodies of the implemented exports, as associated functions named by their symbols. The variants of an export
+/// share its body.
+struct Bodies;
 
 /// The conditions under which an export may be called.
 #[derive(Clone, Copy)]
@@ -75,15 +81,31 @@ pub(crate) enum CallTime {
     Healthy,
 }
 
-/// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`.
-#[inline]
-pub(crate) fn guard(name: &str, when: CallTime, body: impl FnOnce() -> Result<()>) -> CUresult {
-    let mut body = Some(body);
-    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+/// Runs the body of an export, and records the call if calls are recorded. All exports share this function: there are
+/// about 600, and a copy of this code in each would make the crate slow to build.
+///
+/// # Safety
+/// `arguments` must have one pointer for each parameter in `cuda.h`, to a value of the parameter's type. If the call
+/// succeeds, pointers among these values must be as the manual requires.
+pub(crate) unsafe fn run(
+    name: &'static str,
+    when: CallTime,
+    arguments: &[*const c_void],
+    body: &mut dyn FnMut() -> Result<()>,
+) -> CUresult {
+    if !trace::on() {
+        return guard(name, when, body);
+    }
+    // SAFETY: upheld by the caller.
+    let call = unsafe { trace::Call::begin(name, arguments) };
+    let result = guard(name, when, body);
+    // SAFETY: upheld by the caller.
+    unsafe { call.end(result) };
+    result
 }
 
-/// Does the work of [`guard`] for all exports, so that it is compiled once.
-fn guard_dyn(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
+/// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`.
+fn guard(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
     let checked = || {
         match when {
             CallTime::Anytime => {}
@@ -126,63 +148,67 @@ fn log_result(function: &str, result: CUresult) {
 /// ```
 ///
 /// The name after `|` is the variant for the per-thread default stream, and names after `=` are older exports of the
-/// same type. All have the same body, which is a `Result<()>`. The first name in brackets is the
-/// [`Caller`](args::Caller), which reads and writes through pointers; the second, if there is one, is the
-/// [`NullStream`](crate::object::stream::NullStream).
+/// same type. All share one body, which is a `Result<()>` and becomes a function of [`Bodies`]. The first name in
+/// brackets is the [`Caller`](args::Caller), which reads and writes through pointers; the second, if there is one, is
+/// the [`NullStream`](crate::object::stream::NullStream).
 ///
 /// The gate is checked before the body runs: an `anytime fn` may be called before `cuInit`, an `inside fn` in a host
 /// function, and a `healthy fn` returns the fault after one was reported. Calls that check something else first call
 /// [`gate::healthy`] themselves.
 macro_rules! exports {
     (
-        @one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?]
-        ($($arg:ident: $ty:ty),* $(,)?) $body:block
+        @body $name:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block
+    ) => {
+        impl $crate::abi::Bodies {
+            #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
+            fn $name(
+                $caller: $crate::abi::args::Caller,
+                $($mode: $crate::object::stream::NullStream,)?
+                $($arg: $ty),*
+            ) -> $crate::state::error::Result<()> $body
+        }
+    };
+    (
+        @one $when:ident $base:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?]
+        ($($arg:ident: $ty:ty),* $(,)?)
     ) => {
         impl $crate::abi::Table {
             #[allow(missing_docs, non_upper_case_globals)]
             pub const $name: unsafe extern "system" fn($($ty),*) -> cuda_driver_sys::CUresult = {
                 #[allow(non_snake_case)]
                 unsafe extern "system" fn $name($($arg: $ty),*) -> cuda_driver_sys::CUresult {
-                    // SAFETY: the caller of an export promises that its pointers are as the manual requires.
-                    let $caller = unsafe { $crate::abi::args::Caller::new() };
-                    let _ = $caller;
-                    $(let $mode = $crate::object::stream::NullStream::$which;)?
-                    let call = $crate::trace::on().then(|| {
-                        // Copied, so that a call that is not recorded keeps its arguments in registers.
-                        $(let $arg = $arg;)*
-                        let arguments = [$((&raw const $arg).cast::<std::ffi::c_void>()),*];
-                        // SAFETY: one pointer for each parameter, to a value of its type, which the compiler checks
-                        // against `cuda.h`.
-                        unsafe { $crate::trace::Call::begin(stringify!($name), &arguments) }
-                    });
-                    let body = move || -> $crate::state::error::Result<()> { $body };
-                    let result = $crate::abi::guard(stringify!($name), $crate::abi::CallTime::$when, body);
-                    if let Some(call) = call {
-                        // SAFETY: the caller of an export promises that its pointers are as the manual requires.
-                        unsafe { call.end(result) };
+                    let arguments = [$((&raw const $arg).cast::<std::ffi::c_void>()),*];
+                    // SAFETY: one pointer for each parameter, to a value of its type, which the compiler checks against
+                    // `cuda.h`. The caller of an export promises that its pointers are as the manual requires.
+                    unsafe {
+                        let $caller = $crate::abi::args::Caller::new();
+                        $(let $mode = $crate::object::stream::NullStream::$which;)?
+                        $crate::abi::run(stringify!($name), $crate::abi::CallTime::$when, &arguments, &mut || {
+                            $crate::abi::Bodies::$base($caller, $($mode,)? $($arg),*)
+                        })
                     }
-                    result
                 }
                 $name
             };
         }
     };
-    (@twin $when:ident [] $context:tt $args:tt $body:block) => {};
-    (@twin $when:ident [$twin:ident] $context:tt $args:tt $body:block) => {
-        $crate::abi::exports!(@one $when $twin PerThread $context $args $body);
+    (@twin $when:ident $base:ident [] $context:tt $args:tt) => {};
+    (@twin $when:ident $base:ident [$twin:ident] $context:tt $args:tt) => {
+        $crate::abi::exports!(@one $when $base $twin PerThread $context $args);
     };
-    (@older $when:ident [] $context:tt $args:tt $body:block) => {};
-    (@older $when:ident [$older:ident $($rest:ident)*] $context:tt $args:tt $body:block) => {
-        $crate::abi::exports!(@one $when $older Legacy $context $args $body);
-        $crate::abi::exports!(@older $when [$($rest)*] $context $args $body);
+    (@older $when:ident $base:ident [] $context:tt $args:tt) => {};
+    (@older $when:ident $base:ident [$older:ident $($rest:ident)*] $context:tt $args:tt) => {
+        $crate::abi::exports!(@one $when $base $older Legacy $context $args);
+        $crate::abi::exports!(@older $when $base [$($rest)*] $context $args);
     };
     (
         @fn $when:ident $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+]
         ($($args:tt)*) $body:block $($rest:tt)*
     ) => {
-        $crate::abi::exports!(@one $when $name Legacy [$($context),+] ($($args)*) $body);
-        $crate::abi::exports!(@twin $when [$($twin)?] [$($context),+] ($($args)*) $body);
-        $crate::abi::exports!(@older $when [$($older)*] [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@body $name [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@one $when $name $name Legacy [$($context),+] ($($args)*));
+        $crate::abi::exports!(@twin $when $name [$($twin)?] [$($context),+] ($($args)*));
+        $crate::abi::exports!(@older $when $name [$($older)*] [$($context),+] ($($args)*));
         $crate::abi::exports!($($rest)*);
     };
     () => {};

@@ -16,7 +16,6 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     ADDRESSES.get_or_init(|| match EXPORTED.get() {
         Some(exported) => exported().into_iter().collect(),
         None => list()
-            .into_iter()
             .map(|(symbol, address, _)| (symbol, address))
             .chain(undocumented::ALL.iter().map(|f| (f.symbol, f.own as usize)))
             .collect(),
@@ -102,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_list_of_implemented_functions_matches_the_code() {
-        let mut written: Vec<&str> = list().into_iter().filter(|e| e.2).map(|e| e.0).collect();
+        let mut written: Vec<&str> = list().filter(|e| e.2).map(|e| e.0).collect();
         written.sort_unstable();
         let mut listed = IMPLEMENTED.to_vec();
         listed.sort_unstable();

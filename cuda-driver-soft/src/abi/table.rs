@@ -28,27 +28,36 @@ macro_rules! define {
         }
         impl Stubs for Table {}
 
-        /// The constants of [`Table`] as typed members.
-        #[allow(missing_docs, non_snake_case)]
-        #[derive(Debug)]
-        pub(super) struct TypedTable {
-            $(pub(super) $symbol: unsafe extern "system" fn($($ty),*) -> CUresult,)*
-        }
-
         /// All exports. An implemented export with another type than in `cuda.h` does not compile here.
-        pub(super) static EXPORTS: TypedTable = TypedTable { $($symbol: Table::$symbol,)* };
-
-        /// Returns the symbol and address of every export, and true if it is implemented.
-        pub(super) fn list() -> Vec<(&'static str, usize, bool)> {
-            vec![$((
-                stringify!($symbol),
-                EXPORTS.$symbol as usize,
-                EXPORTS.$symbol as usize != <Table as Stubs>::$symbol as usize,
-            ),)*]
-        }
+        static LIST: &[Export] = &[$(Export {
+            symbol: stringify!($symbol),
+            function: {
+                let function: unsafe extern "system" fn($($ty),*) -> CUresult = Table::$symbol;
+                function as *const ()
+            },
+            stub: <Table as Stubs>::$symbol as *const (),
+        },)*];
     };
 }
 for_each_function! { define }
+
+/// A row of the list of exports. The list is data: code that fills it takes the compiler as long as a twentieth of this
+/// crate.
+struct Export {
+    symbol: &'static str,
+    function: *const (),
+    /// The function that returns `CUDA_ERROR_NOT_SUPPORTED`.
+    stub: *const (),
+}
+
+// SAFETY: the pointers are addresses of functions, and are never read through.
+unsafe impl Sync for Export {}
+
+/// Returns the symbol and address of every export, and true if it is implemented.
+pub(super) fn list() -> impl Iterator<Item = (&'static str, usize, bool)> {
+    let row = |export: &Export| (export.symbol, export.function as usize, export.function != export.stub);
+    LIST.iter().map(row)
+}
 
 /// Logs the first call of each export that is newer than the version that this driver reports. A driver of that version
 /// does not have the symbol, but an export cannot be hidden from the system's loader.
