@@ -48,14 +48,16 @@ struct Waiting {
     reported: bool,
 }
 
-/// Parked clusters. They continue in rounds, each of which has the opposite order of the one before: blocks that wait for
-/// the block before them, and blocks that wait for the block after them, all make progress within two rounds.
+/// Parked clusters. They continue in rounds, by their numbers, upwards and downwards in turn: blocks that wait for the
+/// block before them, and blocks that wait for the block after them, all make progress within two rounds.
 #[derive(Default)]
 struct Parked {
     /// Clusters of this round, the next one to continue last.
     round: VecDeque<Box<Cluster>>,
-    /// Clusters of the next round, in the order in which they were parked.
+    /// Clusters of the next round, in any order.
     later: VecDeque<Box<Cluster>>,
+    /// True if the next round begins with the lowest number.
+    upwards: bool,
 }
 
 impl Parked {
@@ -71,6 +73,12 @@ impl Parked {
     fn first_mut(&mut self) -> Option<&mut Cluster> {
         if self.round.is_empty() {
             std::mem::swap(&mut self.round, &mut self.later);
+            let round = self.round.make_contiguous();
+            round.sort_unstable_by_key(|cluster| cluster.number());
+            if self.upwards {
+                round.reverse();
+            }
+            self.upwards = !self.upwards;
         }
         self.round.back_mut().map(|cluster| &mut **cluster)
     }
@@ -85,14 +93,10 @@ impl Parked {
     fn remove_unwanted(&mut self, wanted: impl Fn(u64) -> bool) -> VecDeque<Box<Cluster>> {
         let mut unwanted = VecDeque::new();
         for clusters in [&mut self.round, &mut self.later] {
-            for cluster in std::mem::take(clusters) {
-                let to = if wanted(cluster.number()) {
-                    &mut *clusters
-                } else {
-                    &mut unwanted
-                };
-                to.push_back(cluster);
-            }
+            let all = std::mem::take(clusters).into_iter();
+            let (kept, others): (VecDeque<_>, VecDeque<_>) = all.partition(|cluster| wanted(cluster.number()));
+            *clusters = kept;
+            unwanted.extend(others);
         }
         unwanted
     }

@@ -114,19 +114,10 @@ impl<'e> Worker<'e> {
             && let Some((taken, alone)) = self.take()
         {
             let shape = &self.started.shape;
-            let (number, share) = match &taken {
-                Next::Parked(cluster) => (cluster.number(), shape.slice),
-                Next::New(number) => (*number, shape.patience),
-            };
-            if !self.started.queue.wants(number) {
-                // A fault has cancelled it.
-                self.over += 1;
-                continue;
-            }
-            let cluster = match taken {
-                Next::Parked(cluster) => cluster,
-                Next::New(_) => match self.begin(number) {
-                    Some(cluster) => cluster,
+            let (cluster, share) = match taken {
+                Next::Parked(cluster) if self.is_wanted(cluster.number()) => (cluster, shape.slice),
+                Next::New(number) if self.is_wanted(number) => match self.begin(number) {
+                    Some(cluster) => (cluster, shape.patience),
                     None => {
                         self.settle();
                         // End this worker to free its memory; the cluster starts later.
@@ -137,11 +128,20 @@ impl<'e> Worker<'e> {
                         continue;
                     }
                 },
+                _ => {
+                    // A fault has cancelled it.
+                    self.over += 1;
+                    continue;
+                }
             };
             let rest = budget.saturating_sub(self.machine.steps);
             self.run(cluster, share.min(rest));
         }
         self.settle();
+    }
+
+    fn is_wanted(&self, number: u64) -> bool {
+        self.started.queue.wants(number)
     }
 
     /// Returns the next cluster to run, and true if no other cluster may be in progress.

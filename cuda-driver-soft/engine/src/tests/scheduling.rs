@@ -172,6 +172,66 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
 }
 
 #[test]
+fn rings_of_blocks_take_a_time_that_is_linear_in_their_number() {
+    // A number passes all blocks of a ring several times, upwards or downwards. All blocks are in progress. Two rounds of
+    // all blocks are enough for each time, whatever the order in which the blocks have started.
+    const TIMES: u32 = 8;
+    let steps = |blocks: u32, step: u32| {
+        let body = format!(
+            ".visible .entry k(.param .u64 out) {{
+                .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<6>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %ctaid.x;
+                mul.wide.u32 %rd2, %r1, 4;
+                add.u64 %rd3, %rd1, %rd2;
+                add.u32 %r2, %r1, {step};
+                rem.u32 %r2, %r2, {blocks};
+                mul.wide.u32 %rd4, %r2, 4;
+                add.u64 %rd5, %rd1, %rd4;
+                setp.eq.u32 %p1, %r1, 0;
+                mov.u32 %r3, 1;
+            TIME:
+                selp.b32 %r5, 1, 0, %p1;
+                sub.u32 %r5, %r3, %r5;
+            WAIT:
+                ld.volatile.global.u32 %r4, [%rd5];
+                setp.lt.u32 %p2, %r4, %r5;
+                @%p2 bra WAIT;
+                st.volatile.global.u32 [%rd3], %r3;
+                add.u32 %r3, %r3, 1;
+                setp.le.u32 %p3, %r3, {TIMES};
+                @%p3 bra TIME;
+                ret;
+            }}"
+        );
+        let mut bench = Bench::text(&module(&body), Isa::best());
+        let out = bench.bytes(u64::from(blocks) * 4);
+        let mut launch = bench.launch("k", blocks, 1, &[Arg::U64(out)]);
+        launch.options.cooperative = true;
+        launch.options.budget = Some(1 << 28);
+        let execution = Bench::run(launch);
+        assert_eq!(
+            execution.fault().map(|f| f.to_string()),
+            None,
+            "{blocks} blocks, {step}"
+        );
+        let got = bench.get(out, blocks as usize, u32::from_le_bytes);
+        assert_eq!(got, vec![TIMES; blocks as usize]);
+        execution.counts().all
+    };
+    for blocks in [8, 32, 64] {
+        // Each block waits for the one before it, or after it.
+        for step in [blocks - 1, 1] {
+            let steps = steps(blocks, step);
+            assert!(
+                steps < u64::from(blocks * TIMES) * 10_000,
+                "{blocks} blocks, {step}: {steps}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_barrier_counts_warps_and_passes_values() {
     // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true, how many are, and the
     // value of another thread.
