@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::lanes::{self, LANES, number_of, thread_of};
 use crate::memory::{Allocation, address_space};
 use ptx::ir::{Function, Space};
 use std::fmt;
@@ -17,10 +18,10 @@ pub struct Fault {
     pub line: u32,
     /// Coordinates of the block.
     pub block: [u32; 3],
+    /// Number of threads of the block along each axis.
+    pub block_size: [u32; 3],
     /// Coordinates of the thread in its block; if several threads raised the fault, of the first one.
     pub thread: [u32; 3],
-    /// Coordinates of the threads of the warp for which an assertion failed at once; empty for other faults.
-    pub asserting: Vec<[u32; 3]>,
     /// The state of the thread and its warp; empty if no instruction caused the fault.
     pub report: Report,
 }
@@ -287,6 +288,23 @@ pub enum FaultKind {
 /// The end of the window of shared memory of a GPU, as an offset into a block's shared memory.
 const SHARED_WINDOW: u64 = (1 << 24) - 1024;
 
+impl FaultKind {
+    /// Adds the lanes of another failed assertion if it is the same one.
+    pub(crate) fn add_lanes(&mut self, other: &FaultKind) {
+        let FaultKind::Assert { lanes: more, .. } = other else {
+            return;
+        };
+        let FaultKind::Assert { lanes, .. } = self else {
+            return;
+        };
+        let own = std::mem::replace(lanes, *more);
+        let is_same = self == other;
+        if let FaultKind::Assert { lanes, .. } = self {
+            *lanes = own | if is_same { *more } else { 0 };
+        }
+    }
+}
+
 impl Fault {
     /// Returns the lines that a failed assertion writes to stderr: one for each thread of the warp that it failed for.
     pub fn assertion(&self) -> Option<String> {
@@ -295,22 +313,22 @@ impl Fault {
             line,
             function,
             message,
-            ..
+            lanes,
         } = &self.kind
         else {
             return None;
         };
         let [bx, by, bz] = self.block;
-        let lines: Vec<String> = self
-            .asserting
-            .iter()
-            .map(|[tx, ty, tz]| {
-                format!(
-                    "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` \
-                     failed."
-                )
-            })
-            .collect();
+        let number = number_of(self.block_size, self.thread);
+        let first = number - number % LANES as u32;
+        let line_of = |lane: usize| {
+            let [tx, ty, tz] = thread_of(self.block_size, first + lane as u32);
+            format!(
+                "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` \
+                 failed."
+            )
+        };
+        let lines: Vec<String> = lanes::iter(*lanes).map(line_of).collect();
         Some(lines.join("\n"))
     }
 

@@ -12,6 +12,17 @@ pub(crate) type Mask = u32;
 /// All lanes.
 pub(crate) const FULL: Mask = !0;
 
+/// Returns the coordinates of a thread in its block.
+pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
+    let [x, y, _] = block.map(|n| n.max(1));
+    [number % x, number / x % y, number / x / y]
+}
+
+/// Returns the number of a thread in its block from its coordinates.
+pub(crate) fn number_of(block: [u32; 3], [x, y, z]: [u32; 3]) -> u32 {
+    (z * block[1] + y) * block[0] + x
+}
+
 /// For each byte of a mask: all ones in the lanes that are set, zero in the others.
 static EXPANDED: [[u32; 8]; 256] = {
     let mut table = [[0; 8]; 256];

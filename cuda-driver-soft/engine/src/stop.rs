@@ -5,8 +5,7 @@
 use crate::code::site::Site;
 use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::{LaneGroup, LaneState, Position, Report, SourceLine};
-use crate::lanes::{self, LANES, Mask};
-use crate::launch::threads::thread_of;
+use crate::lanes::{self, LANES, Mask, thread_of};
 use crate::observe::{LaunchObserver, ObservedLaunch, Observer, Observers};
 use ptx::ir::{FuncId, Function, Module, Reg, RegClass};
 use std::collections::{HashMap, HashSet};

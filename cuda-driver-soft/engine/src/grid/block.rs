@@ -6,8 +6,7 @@ use super::shape::GridShape;
 use crate::code::machine::Machine;
 use crate::code::watch::{BarrierArrival, BlockAt};
 use crate::fault::{Fault, FaultKind};
-use crate::lanes::{self, Mask};
-use crate::launch::threads::thread_of;
+use crate::lanes::{self, Mask, thread_of};
 use crate::memory::buffer::Buffer;
 use crate::memory_budget::MemoryReservation;
 use crate::warp::frame::{Frames, WarpPosition};
@@ -509,18 +508,13 @@ impl Block {
         line: u32,
     ) -> Outcome {
         let lane = lanes::iter(lanes).next().unwrap_or(0);
-        let thread = |lane: usize| thread_of(shape.block, warp as u32 * 32 + lane as u32);
-        let asserting = match &kind {
-            FaultKind::Assert { lanes, .. } => lanes::iter(*lanes).map(thread).collect(),
-            _ => Vec::new(),
-        };
         Outcome::Fault(Box::new(Fault {
             kind,
             kernel: String::new(),
             line,
             block: self.index,
-            thread: thread(lane),
-            asserting,
+            block_size: shape.block,
+            thread: thread_of(shape.block, warp as u32 * 32 + lane as u32),
             report: self.warps[warp].report(frames, lane, line),
         }))
     }

@@ -91,8 +91,8 @@ impl Launch {
                         kernel: self.kernel.name().into(),
                         line: unsupported.line,
                         block: [0; 3],
+                        block_size: self.block,
                         thread: [0; 3],
-                        asserting: Vec::new(),
                         report: Report::default(),
                     });
                 }

@@ -78,8 +78,8 @@ impl StartedLaunch {
             kernel: String::new(),
             line: 0,
             block: self.shape.index(number, 0),
+            block_size: self.shape.block,
             thread: [0; 3],
-            asserting: Vec::new(),
             report: Report::default(),
         };
         self.report(number, fault);

@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod threads;
 pub(crate) mod workspace;
 
 use crate::code::isa::Isa;

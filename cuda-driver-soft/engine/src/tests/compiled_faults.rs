@@ -9,13 +9,19 @@ const WARP: u32 = 32;
 /// Numbers of each thread.
 const NUMBERS: u32 = 4;
 
-/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true.
+/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true. `ASSERT` fails
+/// if it is true, in a line of the source that is `%r14`.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;
         ld.global.u32 %r20, [%rd9];";
+    let assert = "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
+        mov.b64 %rd10, text; mov.b64 %rd11, 1; st.param.b64 [a], %rd10; st.param.b64 [b], %rd10;
+        st.param.b32 [c], %r14; st.param.b64 [d], %rd10; st.param.b64 [e], %rd11; @%p7 call __assertfail, (a, b, c, d, e); }";
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.global .b8 text[3] = {{65, 66, 0}};
 .visible .entry k(.param .u64 in) {{
     .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .pred %p<8>; .shared .b32 part[64];
     ld.param.u64 %rd1, [in]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, {};
@@ -26,7 +32,7 @@ done:
     ret;
 }}",
         4 * NUMBERS,
-        body.replace("CHECK", check)
+        body.replace("CHECK", check).replace("ASSERT", assert)
     )
 }
 
@@ -43,7 +49,8 @@ fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUM
     ] {
         let mut launch = bench.launch("k", 1, threads, &[Arg::U64(input)]);
         launch.options.engine = engine;
-        let report = Bench::run(launch).fault().map(|fault| fault.to_string());
+        let fault = Bench::run(launch).fault();
+        let report = fault.map(|fault| (fault.to_string(), fault.assertion()));
         let expected = first.get_or_insert_with(|| report.clone());
         assert_eq!(report, *expected, "{engine:?} with {numbers:?}: {body}");
     }
@@ -168,6 +175,28 @@ fn the_first_fault_is_reported() {
         setp.eq.u32 %p7, %r5, %r13;
         CHECK
         add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
+        ),
+        // Assertions, which are reported for all lanes that they fail for at once, in one line of the source.
+        (
+            THREADS,
+            "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
+        next: and.b32 %r14, %r13, 1;
+        ASSERT
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
+        setp.eq.u32 %p7, %r13, 3; mov.u32 %r14, 7;
+        ASSERT",
+        ),
+        // The same in two nested loops, together with another fault.
+        (
+            THREADS,
+            "mov.u32 %r14, 3;
+        outer: mov.u32 %r7, 0;
+        inner: mad.lo.u32 %r8, %r5, 2, %r7; setp.eq.u32 %p7, %r8, %r11;
+        ASSERT
+        add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r12; @%p1 bra inner;
+        setp.eq.u32 %p7, %r5, %r13;
+        CHECK
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;",
         ),
     ];
     let mut state = 1u64;

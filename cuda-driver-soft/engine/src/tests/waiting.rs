@@ -319,8 +319,8 @@ fn a_block_without_memory_starts_when_others_have_finished() {
         kernel: String::new(),
         line: 0,
         block: [0; 3],
+        block_size: [1; 3],
         thread: [0; 3],
-        asserting: Vec::new(),
         report: crate::Report::default(),
     };
     execution.started.report(0, fault);

@@ -44,6 +44,11 @@ pub(super) struct HeldFault {
 }
 
 impl HeldFault {
+    /// Returns true if the kernel's own code has failed an assertion. All lanes that run the same instruction fail.
+    fn is_assertion(&self) -> bool {
+        self.split.frame == 0 && matches!(self.fault, Some((FaultKind::Assert { .. }, _)))
+    }
+
     /// Returns the lane that raised the fault.
     fn lane(&self) -> usize {
         let first = self.split.mask.trailing_zeros() as usize;
@@ -112,6 +117,21 @@ impl Order {
 
     pub(super) fn hold(&mut self, fault: HeldFault) {
         self.faults.push(fault);
+    }
+
+    /// Adds the lanes for which the same assertion has failed at once, but in compiled code of another group.
+    fn add_assertions(&self, split: &Split, fault: &mut Option<(FaultKind, usize)>) {
+        let Some((kind @ FaultKind::Assert { .. }, lane)) = fault else {
+            return;
+        };
+        for held in &self.faults {
+            let together = (held.split.frame, held.split.pc) == (split.frame, split.pc)
+                && self.compare(*lane, held.lane()) == Ordering::Equal;
+            let Some((other, _)) = held.fault.as_ref().filter(|_| together) else {
+                continue;
+            };
+            kind.add_lanes(other);
+        }
     }
 
     pub(super) fn is_holding(&self) -> bool {
@@ -215,9 +235,12 @@ impl Order {
         let mut mask = self.beside(first, all);
         self.stop = match self.compare(fault, first) {
             Ordering::Less => return Err(number(fault)),
-            // The interpreter runs all of these lanes at once, and reports the first one.
+            // The interpreter runs all of these lanes at once, and reports the first one. A failed assertion is reported
+            // for all of them.
             Ordering::Equal => {
-                mask &= (1 << fault) - 1;
+                if !self.faults[number(fault)].is_assertion() {
+                    mask &= (1 << fault) - 1;
+                }
                 if mask == 0 {
                     return Err(number(fault));
                 }
@@ -275,7 +298,8 @@ impl Warp {
                 None
             }
             Err(number) => {
-                let HeldFault { split, fault, .. } = order.faults.swap_remove(number);
+                let HeldFault { split, mut fault, .. } = order.faults.swap_remove(number);
+                order.add_assertions(&split, &mut fault);
                 // The report shows these lanes.
                 self.ready.append(&mut order.waiting);
                 self.ready.extend(order.faults.iter().map(|held| held.split));
@@ -339,6 +363,9 @@ impl Warp {
         }
         order.running = 0;
         held.split.mask = order.beside(lane, split.mask);
+        if let Some((FaultKind::Assert { lanes, .. }, _)) = &mut held.fault {
+            *lanes &= held.split.mask;
+        }
         let rest = split.mask & !held.split.mask;
         order.hold(held);
         // Lanes in other rounds run the instruction again.
