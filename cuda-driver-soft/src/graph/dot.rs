@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use cuda_driver_sys::{CUgraphConditionalNodeType as Kind, CUgraphDebugDot_flags as Flags};
 
-use crate::graph::store::GraphStore;
+use crate::graph::store::{Graph, GraphStore};
 use crate::operation::fill::FillValue;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::Result;
@@ -13,7 +13,22 @@ use crate::state::error::Result;
 /// The flags choose the details of nodes and edges.
 pub(crate) fn print(store: &GraphStore, graph: usize, flags: u32) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
-    cluster(store, graph, flags, &mut text)?;
+    // The graphs that are not finished, the next one last: their nodes from a number on.
+    let mut graphs = vec![(graph, 0)];
+    while let Some((graph, number)) = graphs.pop() {
+        let of = store.graph(graph)?;
+        if number == 0 {
+            let _ = writeln!(text, "subgraph cluster_{0} {{\nlabel=\"graph_{0}\";", of.id);
+        }
+        let Some(&handle) = of.nodes.get(number) else {
+            text.push_str("}\n");
+            continue;
+        };
+        print_node(store, (of, handle), flags, &mut text)?;
+        graphs.push((graph, number + 1));
+        let inner = store.node(handle)?.operation.graphs();
+        graphs.extend(inner.iter().rev().map(|graph| (*graph, 0)));
+    }
     text.push_str("}\n");
     Ok(text)
 }
@@ -23,42 +38,28 @@ fn wants(flags: u32, detail: Flags) -> bool {
     flags & (detail.0 | Flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE.0) != 0
 }
 
-/// Appends a graph as a cluster of nodes, and the graphs of its nodes as clusters inside it.
-fn cluster(store: &GraphStore, graph: usize, flags: u32, text: &mut String) -> Result<()> {
-    let of = store.graph(graph)?;
+/// Prints a node without the graphs that it owns.
+fn print_node(store: &GraphStore, (of, handle): (&Graph, usize), flags: u32, text: &mut String) -> Result<()> {
+    let node = store.node(handle)?;
     let name = |local: u32| format!("graph_{}_node_{local}", of.id);
-    let _ = writeln!(text, "subgraph cluster_{0} {{\nlabel=\"graph_{0}\";", of.id);
-    for &handle in &of.nodes {
-        let node = store.node(handle)?;
-        let (title, detail, rows) = label(&node.operation);
-        let mut label = format!("{}\\n{title}", node.local);
-        if wants(flags, Flags::CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) {
-            let _ = write!(label, "\\nnode handle {handle:#x}");
-        }
-        if detail.is_some_and(|detail| wants(flags, detail)) {
-            let _ = write!(label, "\\n{rows}");
-        }
-        let label = label.replace('"', "");
-        let _ = writeln!(text, "\"{}\" [shape=record label=\"{label}\"];", name(node.local));
-        for (number, edge) in node.after.iter().enumerate() {
-            let from = store.node(edge.node)?.local;
-            let numbered = match wants(flags, Flags::CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO) {
-                true => format!(" [headlabel={number}]"),
-                false => String::new(),
-            };
-            let _ = writeln!(text, "\"{}\" -> \"{}\"{numbered};", name(from), name(node.local));
-        }
-        match &node.operation {
-            Operation::Child(child) => cluster(store, *child, flags, text)?,
-            Operation::Conditional(conditional) => {
-                for body in &conditional.bodies {
-                    cluster(store, *body, flags, text)?;
-                }
-            }
-            _ => {}
-        }
+    let (title, detail, rows) = label(&node.operation);
+    let mut label = format!("{}\\n{title}", node.local);
+    if wants(flags, Flags::CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) {
+        let _ = write!(label, "\\nnode handle {handle:#x}");
     }
-    text.push_str("}\n");
+    if detail.is_some_and(|detail| wants(flags, detail)) {
+        let _ = write!(label, "\\n{rows}");
+    }
+    let label = label.replace('"', "");
+    let _ = writeln!(text, "\"{}\" [shape=record label=\"{label}\"];", name(node.local));
+    for (number, edge) in node.after.iter().enumerate() {
+        let from = store.node(edge.node)?.local;
+        let numbered = match wants(flags, Flags::CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO) {
+            true => format!(" [headlabel={number}]"),
+            false => String::new(),
+        };
+        let _ = writeln!(text, "\"{}\" -> \"{}\"{numbered};", name(from), name(node.local));
+    }
     Ok(())
 }
 

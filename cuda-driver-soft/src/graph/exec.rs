@@ -65,7 +65,7 @@ pub(crate) struct Step {
     pub(crate) node: usize,
     pub(crate) operation: Operation,
     /// The plan of the child graph, if the node has one.
-    pub(crate) child: Option<Plan>,
+    pub(crate) child: Option<Arc<Plan>>,
     /// The plans of the bodies of a conditional node. A launch that has begun keeps the plans that it began with.
     pub(crate) bodies: Vec<Arc<Plan>>,
     /// Indices of the steps that this step depends on, with the data of the edges.
@@ -74,10 +74,44 @@ pub(crate) struct Step {
     pub(crate) enabled: bool,
 }
 
+/// Drops the plans inside it one after the other: there may be too many of them for one call inside another.
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let mut steps = std::mem::take(&mut self.steps);
+        while let Some(mut step) = steps.pop() {
+            for inner in step.child.take().into_iter().chain(step.bodies.drain(..)) {
+                if let Some(mut inner) = Arc::into_inner(inner) {
+                    steps.append(&mut inner.steps);
+                }
+            }
+        }
+    }
+}
+
 impl Plan {
     /// Copies a graph with its child graphs and bodies. Returns `CUDA_ERROR_INVALID_VALUE` if dependencies form a
     /// cycle, or if no node has a conditional handle that was created for one of the graphs.
     pub(crate) fn of(store: &GraphStore, graph: usize) -> Result<Self> {
+        // Each graph comes after the graph that contains it.
+        let mut graphs = vec![graph];
+        let mut next = 0;
+        while let Some(&graph) = graphs.get(next) {
+            next += 1;
+            for &node in &store.graph(graph)?.nodes {
+                graphs.extend(store.node(node)?.operation.graphs());
+            }
+        }
+        let mut plans: HashMap<usize, Arc<Plan>> = HashMap::new();
+        for &inner in graphs[1..].iter().rev() {
+            let plan = Arc::new(Plan::of_level(store, inner, &mut plans)?);
+            plans.insert(inner, plan);
+        }
+        Plan::of_level(store, graph, &mut plans)
+    }
+
+    /// Returns the plan of a graph, given the plans of the graphs directly in it.
+    fn of_level(store: &GraphStore, graph: usize, plans: &mut HashMap<usize, Arc<Plan>>) -> Result<Self> {
+        let mut plan_of = |graph: &usize| plans.remove(graph).ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         let nodes = &store.graph(graph)?.nodes;
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let at = |node: usize| index.get(&node).copied().ok_or(Error::CUDA_ERROR_INVALID_VALUE);
@@ -94,15 +128,12 @@ impl Plan {
             steps.push(Step {
                 node: handle,
                 operation: node.operation.clone(),
-                child: match node.operation {
-                    Operation::Child(child) => Some(Plan::of(store, child)?),
+                child: match &node.operation {
+                    Operation::Child(child) => Some(plan_of(child)?),
                     _ => None,
                 },
                 bodies: match &node.operation {
-                    Operation::Conditional(of) => {
-                        let bodies = of.bodies.iter().map(|body| Ok(Arc::new(Plan::of(store, *body)?)));
-                        bodies.collect::<Result<_>>()?
-                    }
+                    Operation::Conditional(of) => of.bodies.iter().map(&mut plan_of).collect::<Result<_>>()?,
                     _ => Vec::new(),
                 },
                 after: after.collect::<Result<_>>()?,
@@ -114,15 +145,14 @@ impl Plan {
 
     /// Returns the step of a node, also if it is in a child graph or a body.
     pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
-        for step in &mut self.steps {
-            if step.node == node {
-                return Some(step);
-            }
-            let bodies = step.bodies.iter_mut().map(Arc::make_mut);
-            for inner in step.child.iter_mut().chain(bodies) {
-                if let Some(found) = inner.step(node) {
-                    return Some(found);
+        let mut plans = vec![self];
+        while let Some(plan) = plans.pop() {
+            for step in &mut plan.steps {
+                if step.node == node {
+                    return Some(step);
                 }
+                let inner = step.child.iter_mut().chain(&mut step.bodies);
+                plans.extend(inner.map(Arc::make_mut));
             }
         }
         None
@@ -154,12 +184,15 @@ impl Plan {
 
     /// Visits all operations, also those of child graphs and bodies.
     fn each(&self, visit: &mut impl FnMut(&Operation)) {
-        for step in &self.steps {
+        let mut levels = vec![self.steps.iter()];
+        while let Some(level) = levels.last_mut() {
+            let Some(step) = level.next() else {
+                levels.pop();
+                continue;
+            };
             visit(&step.operation);
-            let bodies = step.bodies.iter().map(|body| &**body);
-            for inner in step.child.iter().chain(bodies) {
-                inner.each(visit);
-            }
+            let inner = step.bodies.iter().rev().chain(&step.child);
+            levels.extend(inner.map(|plan| plan.steps.iter()));
         }
     }
 }
@@ -238,26 +271,77 @@ enum EventPoint {
     Wait(EventUse),
 }
 
-/// Adds the pieces of a plan that begins after the pieces `entry`, and returns the indices of the pieces that end it.
-fn pieces(plan: &Plan, stream: &StreamRef, entry: &[usize], into: &mut Vec<LaunchPiece>) -> Result<Vec<usize>> {
-    // The last pieces of each step.
-    let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
-    let mut waited = vec![false; plan.steps.len()];
-    for &index in &plan.order {
-        let step = &plan.steps[index];
+/// A plan of which the pieces of some steps have been added.
+struct PlanPieces<'p> {
+    plan: &'p Plan,
+    /// The pieces after which the plan begins.
+    entry: Vec<usize>,
+    /// The last pieces of each step.
+    ends: Vec<Vec<usize>>,
+    /// By step: true if another one waits for it.
+    waited: Vec<bool>,
+    /// The number of the next step in the order of the plan.
+    next: usize,
+}
+
+impl<'p> PlanPieces<'p> {
+    fn new(plan: &'p Plan, entry: Vec<usize>) -> Self {
+        PlanPieces {
+            plan,
+            entry,
+            ends: vec![Vec::new(); plan.steps.len()],
+            waited: vec![false; plan.steps.len()],
+            next: 0,
+        }
+    }
+
+    /// Returns the index of the next step and the pieces that it waits for; `None` if all steps have their pieces.
+    fn next(&mut self) -> Option<(usize, Vec<usize>)> {
+        let index = *self.plan.order.get(self.next)?;
+        self.next += 1;
+        let step = &self.plan.steps[index];
         let mut after: Vec<usize> = Vec::new();
         for (before, _) in &step.after {
-            waited[*before] = true;
-            after.extend_from_slice(&ends[*before]);
+            self.waited[*before] = true;
+            after.extend_from_slice(&self.ends[*before]);
         }
         if step.after.is_empty() {
-            after.extend_from_slice(entry);
+            after.extend_from_slice(&self.entry);
         }
+        Some((index, after))
+    }
+
+    /// Returns the pieces that no other piece of the plan waits for; those after which it begins if it has none.
+    fn exits(&self) -> Vec<usize> {
+        let exits = (0..self.plan.steps.len()).filter(|&i| !self.waited[i]);
+        let exits: Vec<usize> = exits.flat_map(|i| self.ends[i].iter().copied()).collect();
+        if exits.is_empty() { self.entry.clone() } else { exits }
+    }
+}
+
+/// Returns the pieces of a plan, each after those that it waits for, and the pieces that no other piece waits for.
+fn pieces(plan: &Plan, stream: &StreamRef) -> Result<(Vec<LaunchPiece>, Vec<usize>)> {
+    let mut into: Vec<LaunchPiece> = Vec::new();
+    // The plans whose pieces are not complete, the innermost last.
+    let mut outer: Vec<PlanPieces<'_>> = Vec::new();
+    let mut level = PlanPieces::new(plan, Vec::new());
+    loop {
+        let Some((index, mut after)) = level.next() else {
+            let exits = level.exits();
+            let Some(before) = outer.pop() else {
+                return Ok((into, exits));
+            };
+            level = before;
+            let index = level.plan.order[level.next - 1];
+            level.ends[index] = exits;
+            continue;
+        };
+        let step = &level.plan.steps[index];
         if let Some(child) = &step.child {
-            let inside = pieces(child, stream, &after, into)?;
-            ends[index] = if inside.is_empty() { after } else { inside };
+            outer.push(std::mem::replace(&mut level, PlanPieces::new(child, after)));
             continue;
         }
+        let ends = &mut level.ends;
         if let Operation::Operations(batch) = &step.operation {
             for operation in &batch.operations {
                 let work = Some((operation.work(), 0));
@@ -288,8 +372,6 @@ fn pieces(plan: &Plan, stream: &StreamRef, entry: &[usize], into: &mut Vec<Launc
         ends[index] = vec![into.len()];
         into.push(LaunchPiece { work, event, after });
     }
-    let exits = (0..plan.steps.len()).filter(|&i| !waited[i]);
-    Ok(exits.flat_map(|i| ends[i].clone()).collect())
 }
 
 impl Exec {
@@ -302,8 +384,7 @@ impl Exec {
     pub(crate) fn launch(&self, stream: &StreamRef) -> Result<()> {
         let mut state = self.lock();
         let mut left = self.check_memory(&state.plan)?;
-        let mut all = Vec::new();
-        let exits = pieces(&state.plan, stream, &[], &mut all)?;
+        let (all, exits) = pieces(&state.plan, stream)?;
         let points = known_points(&all);
         // Nothing can fail from here on. Memory that another call has freed in the meantime is not freed again.
         left.retain(|memory| memory.mark_freed());

@@ -101,7 +101,7 @@ impl Exec {
     pub(crate) fn set_child(&self, node: usize, new: &Plan) -> Result<()> {
         self.with_step(node, |step| {
             let child = step.child.as_mut().ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-            let taken = child.take_over(new);
+            let taken = Arc::make_mut(child).take_over(new);
             taken.map_err(|_| Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
         })
     }
@@ -128,18 +128,35 @@ impl Exec {
 impl Plan {
     /// Takes the operations of another plan's nodes; changes nothing if that is not possible.
     fn take_over(&mut self, new: &Plan) -> std::result::Result<(), Refusal> {
-        let pairs = self.pair(new)?;
+        // A copy of the steps; plans inside them are copied when they are changed.
         let mut changed = self.clone();
-        for (old, with) in pairs {
-            let step = &new.steps[with];
-            changed.steps[old].take_over(step)?;
+        // The plans and steps that are left to change, the next one last.
+        let mut left = vec![Left::Plan(&mut changed, new)];
+        while let Some(next) = left.pop() {
+            match next {
+                Left::Plan(plan, new) => {
+                    let pairs = plan.pair(new)?;
+                    let steps = plan.steps.iter_mut().zip(pairs);
+                    let steps: Vec<_> = steps.map(|(step, (_, with))| (step, &new.steps[with])).collect();
+                    left.extend(steps.into_iter().rev().map(|(step, new)| Left::Step(step, new)));
+                }
+                Left::Step(step, new) => {
+                    step.take_over(new)?;
+                    let bodies = step.bodies.iter_mut().zip(&new.bodies).rev();
+                    left.extend(bodies.map(|(body, new)| Left::Plan(Arc::make_mut(body), new)));
+                    if let (Some(child), Some(new)) = (&mut step.child, &new.child) {
+                        left.push(Left::Plan(Arc::make_mut(child), new));
+                    }
+                }
+            }
         }
         *self = changed;
         Ok(())
     }
 
-    /// Pairs the steps with those of another plan. As documented, this begins at the steps without dependents, in the
-    /// order of their nodes' creation, and follows their dependencies in the order in which they were added.
+    /// Pairs the steps, in their order, with those of another plan. As documented, this begins at the steps without
+    /// dependents, in the order of their nodes' creation, and follows their dependencies in the order in which they were
+    /// added.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
             difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
@@ -185,19 +202,22 @@ impl Plan {
     }
 }
 
+/// A part of an executable graph that an update changes, with the part that it takes over.
+enum Left<'p> {
+    Plan(&'p mut Plan, &'p Plan),
+    Step(&'p mut Step, &'p Step),
+}
+
 impl Step {
+    /// Takes the operation of another plan's step, without the plans inside it.
     fn take_over(&mut self, new: &Step) -> std::result::Result<(), Refusal> {
         compare(&self.operation, &new.operation).map_err(|difference| Refusal {
             difference,
             node: new.node,
             from: 0,
         })?;
-        match (&mut self.child, &new.child) {
-            (Some(child), Some(other)) => child.take_over(other)?,
-            _ => self.operation = new.operation.clone(),
-        }
-        for (body, other) in self.bodies.iter_mut().zip(&new.bodies) {
-            Arc::make_mut(body).take_over(other)?;
+        if self.child.is_none() || new.child.is_none() {
+            self.operation = new.operation.clone();
         }
         Ok(())
     }

@@ -77,6 +77,15 @@ impl Operation {
         }
     }
 
+    /// Returns the graphs that a node with this operation owns.
+    pub(crate) fn graphs(&self) -> &[usize] {
+        match self {
+            Operation::Child(child) => std::slice::from_ref(child),
+            Operation::Conditional(conditional) => &conditional.bodies,
+            _ => &[],
+        }
+    }
+
     /// Returns true if a node with this operation can be disabled in an executable graph.
     pub(crate) fn can_be_disabled(&self) -> bool {
         matches!(self, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(_))

@@ -1,6 +1,6 @@
 //! Tests of graphs with calls that crash NVIDIA's driver (destroyed handles), and with many threads.
 
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -208,14 +208,30 @@ fn a_graph_with_a_destroyed_user_object_claims_nothing() {
     }
 }
 
+/// The number of graphs that can be inside each other.
+const MOST_LEVELS: usize = 2000;
+
+/// Runs a function on a thread whose stack does not have room for a few calls for each of these graphs.
+fn on_a_small_stack(test: fn()) {
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    thread
+        .spawn(test)
+        .expect("a thread starts")
+        .join()
+        .expect("the test passes");
+}
+
 #[test]
 fn graphs_in_graphs_have_a_limit() {
-    if !software() {
-        return; // NVIDIA's driver crashes
+    if software() {
+        on_a_small_stack(nested_child_graphs); // NVIDIA's driver crashes beyond its limit
     }
+}
+
+fn nested_child_graphs() {
     let (cuda, _context) = (cuda(), Context::new());
-    let (mut outer, mut levels, mut node) = (graph(), 0, null_mut());
-    empty_node(outer);
+    let (mut outer, mut levels, mut node) = (graph(), 1, null_mut());
+    let innermost = empty_node(outer);
     let moved = |into: CUgraph, child: CUgraph| {
         let mut params = CUgraphNodeParams {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
@@ -235,7 +251,7 @@ fn graphs_in_graphs_have_a_limit() {
             _ => break next,
         }
     };
-    assert!(levels >= 100, "{levels}");
+    assert_eq!(levels, MOST_LEVELS);
     let mut clone = null_mut();
     unsafe {
         expect(cuda.cuGraphAddChildGraphNode(&mut node, refused, null(), 0, outer), 1);
@@ -246,10 +262,84 @@ fn graphs_in_graphs_have_a_limit() {
         check(cuda.cuCtxSynchronize());
         let mut info = CUgraphExecUpdateResultInfo::default();
         check(cuda.cuGraphExecUpdate_v2(exec, clone, &mut info));
+        check(cuda.cuGraphLaunch(exec, null_mut()));
+        // The node is found, but an empty node cannot be switched off.
+        expect(cuda.cuGraphNodeSetEnabled(exec, innermost, 0), 1);
         check(cuda.cuGraphExecDestroy(exec));
+        assert_eq!(printed_graphs(outer), MOST_LEVELS);
         for graph in [outer, clone, refused] {
             check(cuda.cuGraphDestroy(graph));
         }
+    }
+}
+
+/// Returns the number of graphs that `cuGraphDebugDotPrint` prints.
+fn printed_graphs(graph: CUgraph) -> usize {
+    let path = std::env::temp_dir().join(format!("cuda-driver-soft-{}.dot", std::process::id()));
+    let name = CString::new(path.to_str().expect("the path is UTF-8")).expect("the path has no NUL");
+    check(unsafe { cuda().cuGraphDebugDotPrint(graph, name.as_ptr(), 0) });
+    let text = std::fs::read_to_string(&path).expect("the file was written");
+    let _ = std::fs::remove_file(path);
+    assert_eq!(text.matches("\n}").count(), text.matches("{\n").count());
+    text.matches("subgraph cluster_").count()
+}
+
+#[test]
+fn bodies_in_bodies_have_a_limit() {
+    if software() {
+        on_a_small_stack(nested_bodies);
+    }
+}
+
+fn nested_bodies() {
+    let (cuda, context) = (cuda(), Context::new());
+    let outer = graph();
+    // Adds a node with a body to a graph.
+    let add = |graph: CUgraph| unsafe {
+        let mut params = CUgraphNodeParams {
+            type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            ..Default::default()
+        };
+        let (mut handle, mut node) = (0, null_mut());
+        check(cuda.cuGraphConditionalHandleCreate(&mut handle, graph, context.0, 1, 1));
+        params.anonymous1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF,
+            size: 1,
+            phGraph_out: null_mut(),
+            ctx: context.0,
+        };
+        match cuda.cuGraphAddNode_v2(&mut node, graph, null(), null(), 0, &mut params) {
+            CUresult::CUDA_SUCCESS => Ok(*params.anonymous1.conditional.phGraph_out),
+            failed => Err(failed),
+        }
+    };
+    let mut inner = outer;
+    for _ in 1..MOST_LEVELS {
+        inner = add(inner).expect("the limit is not reached");
+    }
+    let (mut memory, mut node, mut value) = (0, null_mut(), 0u32);
+    unsafe {
+        check(cuda.cuMemAlloc(&mut memory, 4));
+        check(cuda.cuMemsetD32(memory, 0, 1));
+        let params = CUDA_MEMSET_NODE_PARAMS {
+            dst: memory,
+            value: 7,
+            elementSize: 4,
+            width: 1,
+            height: 1,
+            ..Default::default()
+        };
+        check(cuda.cuGraphAddMemsetNode(&mut node, inner, null(), 0, &params, context.0));
+        let exec = instantiate(outer);
+        check(cuda.cuGraphLaunch(exec, null_mut()));
+        check(cuda.cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
+        assert_eq!(value, 7);
+        check(cuda.cuGraphExecDestroy(exec));
+        assert_eq!(printed_graphs(outer), MOST_LEVELS);
+        assert_eq!(add(inner), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
+        check(cuda.cuGraphDestroy(outer));
+        check(cuda.cuMemFree(memory));
     }
 }
 

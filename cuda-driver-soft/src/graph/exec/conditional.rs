@@ -62,8 +62,7 @@ pub(super) fn work(node: Arc<ConditionalNode>, bodies: Vec<Arc<Plan>>, stream: S
 
 /// Submits the nodes of a body, and returns the tasks that end it.
 fn submit(body: &Plan, stream: &StreamRef) -> Result<Vec<TaskId>> {
-    let mut all = Vec::new();
-    let exits = pieces(body, stream, &[], &mut all)?;
+    let (all, exits) = pieces(body, stream)?;
     let mut ids: Vec<TaskId> = Vec::with_capacity(all.len());
     // Event nodes are not supported in bodies, so no piece has an event.
     for LaunchPiece { work, after, .. } in all {
