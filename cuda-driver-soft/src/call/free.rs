@@ -3,7 +3,7 @@
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};
-use crate::object::{external_mapping, freed, ipc, memory, pool};
+use crate::object::{freed, mappings, memory, pool};
 use crate::queue::capture;
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
@@ -14,7 +14,7 @@ use engine::memory::{AllocationKind, address_space};
 fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Result<()> {
     check_context()?;
     let allocation = memory::find(address)
-        .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a) || external_mapping::is_mapped(a)))
+        .filter(|a| a.base == address && (ours(a.kind) || mappings::is_pooled(a) || mappings::is_external(a)))
         .ok_or_else(|| {
             host::log!("cannot free {address:#x}: it is not the start of an allocation of this kind");
             Error::CUDA_ERROR_INVALID_VALUE

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use crate::object::context::Context;
-use crate::object::{array, external_mapping, leak, virtual_memory};
+use crate::object::mappings::{self, Origin};
+use crate::object::{array, leak, virtual_memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
 use engine::memory::{Allocation, Physical};
@@ -58,7 +59,7 @@ impl ExternalMemory {
             host::log!("cannot map {bytes} bytes at offset {offset} of external memory of {size} bytes");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        external_mapping::map(context, &self.memory, offset, bytes)
+        mappings::lock().map(context, &self.memory, (offset, bytes), Origin::External)
     }
 
     /// `cuExternalMemoryGetMappedBuffer`: returns another address each time.

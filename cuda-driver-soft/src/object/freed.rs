@@ -1,6 +1,6 @@
 //! Removes the records that objects keep about freed memory.
 
-use crate::object::{external_mapping, foreign_use, ipc, managed, memory, pool};
+use crate::object::{foreign_use, managed, mappings, memory, pool};
 use engine::memory::Allocation;
 
 /// Removes all records about freed memory.
@@ -8,7 +8,6 @@ pub(crate) fn forget(freed: &Allocation) {
     memory::forget_notes(freed);
     managed::forget(freed);
     pool::forget(freed);
-    ipc::forget(freed);
-    external_mapping::forget(freed);
+    mappings::forget(freed);
     foreign_use::forget(freed);
 }

@@ -3,24 +3,22 @@
 //! A handle identifies a shared file that the exporting process has open. It can be opened as long as that process runs
 //! and has not freed the exported object.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::object::context::Context;
+use crate::object::mappings::{self, Mappings, Origin};
 use crate::object::memory;
 use crate::queue::scheduler::scheduler;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use engine::memory::shared::{Label, Purpose, SharedFile};
-use engine::memory::{Access, Allocation, AllocationKind, address_space};
+use engine::memory::{Allocation, address_space};
 
 /// Size of a handle in bytes.
 pub(crate) const BYTES: usize = cuda_driver_sys::CU_IPC_HANDLE_SIZE as usize;
 /// The first bytes of each handle.
 const MAGIC: [u8; 8] = *b"softcuda";
-/// Alignment of opened memory in bytes.
-const ALIGN: u64 = 2 << 20;
 
 /// The decoded contents of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,24 +105,6 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     Ok(IpcHandle::of(file, allocation.bytes).encode())
 }
 
-/// Exported memory that is open in this process: memory of another process, or of a pool of this process.
-struct OpenedMemory {
-    identity: (u64, u64),
-    /// ID of the mapping.
-    id: u64,
-    bytes: u64,
-    /// Number of `cuIpcCloseMemHandle` calls that are needed to close the memory.
-    times: u64,
-    /// True for memory of a pool, which is freed rather than closed.
-    is_pooled: bool,
-}
-
-/// Returns the opened memory by address.
-fn opened() -> MutexGuard<'static, BTreeMap<u64, OpenedMemory>> {
-    static OPENED: Mutex<BTreeMap<u64, OpenedMemory>> = Mutex::new(BTreeMap::new());
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `cuIpcOpenMemHandle`: returns the address in this process, which is the same for a handle that is already open.
 pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     let handle = IpcHandle::decode(handle).ok_or_else(|| {
@@ -133,15 +113,20 @@ pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     })?;
     handle.check_foreign()?;
     let file = handle.open(Purpose::Allocation)?;
-    let mut opened = opened();
-    let again = opened
-        .iter_mut()
-        .find(|(_, o)| o.identity == handle.identity && !o.is_pooled);
-    if let Some((address, again)) = again {
-        again.times += 1;
-        return Ok(*address);
+    let mut mappings = mappings::lock();
+    for (address, mapping) in mappings.all() {
+        if let Origin::Opened { identity, times } = &mut mapping.origin
+            && *identity == handle.identity
+        {
+            *times += 1;
+            return Ok(address);
+        }
     }
-    map_opened(&mut opened, &handle, file, context.id(), false)
+    let origin = Origin::Opened {
+        identity: handle.identity,
+        times: 1,
+    };
+    map(&mut mappings, context, &handle, file, origin)
 }
 
 /// `cuMemPoolImportPointer`: returns a new address each time. The exporting process can import its own pointer.
@@ -151,75 +136,46 @@ pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     let file = handle.open(Purpose::Allocation)?;
-    map_opened(&mut opened(), &handle, file, context.id(), true)
+    map(&mut mappings::lock(), context, &handle, file, Origin::Pooled)
 }
 
 /// `cuIpcCloseMemHandle`: returns the ID of the mapping that the caller must unmap, or `None` if the memory is open
 /// more than once.
 pub(crate) fn close(address: u64) -> Result<Option<u64>> {
-    let mut opened = opened();
-    let entry = opened.get_mut(&address).filter(|o| !o.is_pooled);
-    let entry = entry.ok_or_else(|| {
-        host::log!("{address:#x} was not opened by cuIpcOpenMemHandle");
-        Error::CUDA_ERROR_INVALID_VALUE
-    })?;
-    if entry.times > 1 {
-        entry.times -= 1;
-        return Ok(None);
+    let mut mappings = mappings::lock();
+    let Some(mapping) = mappings.at(address) else {
+        return Err(not_opened(address));
+    };
+    match &mut mapping.origin {
+        Origin::Opened { times: 1, .. } => Ok(Some(mapping.id)),
+        Origin::Opened { times, .. } => {
+            *times -= 1;
+            Ok(None)
+        }
+        Origin::External | Origin::Pooled => Err(not_opened(address)),
     }
-    Ok(Some(entry.id))
 }
 
-/// Maps an opened file, records it and returns its address.
-fn map_opened(
-    opened: &mut BTreeMap<u64, OpenedMemory>,
+fn not_opened(address: u64) -> Error {
+    host::log!("{address:#x} was not opened by cuIpcOpenMemHandle");
+    Error::CUDA_ERROR_INVALID_VALUE
+}
+
+/// Maps an opened file.
+fn map(
+    mappings: &mut Mappings,
+    context: &Context,
     handle: &IpcHandle,
     file: SharedFile,
-    owner: u64,
-    is_pooled: bool,
+    origin: Origin,
 ) -> Result<u64> {
     let bytes = handle.bytes.min(file.bytes());
     if bytes == 0 {
         host::log!("the handle is damaged: its memory has no bytes");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let physical = address_space().open(file);
-    let base = address_space().reserve_addresses(bytes, ALIGN, 0);
-    let base = base.ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-    if !address_space().map(base, bytes, &physical, owner, Access::ReadWrite) {
-        return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
-    }
-    let id = address_space().find(base).map_or(0, |found| found.id);
-    let entry = OpenedMemory {
-        identity: handle.identity,
-        id,
-        bytes,
-        times: 1,
-        is_pooled,
-    };
-    opened.insert(base, entry);
-    Ok(base)
-}
-
-/// Returns true for memory that was imported from a pool.
-pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
-    let opened = opened();
-    let entry = opened.get(&allocation.base);
-    entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
-}
-
-/// Removes the record of opened memory that was closed or freed, or whose context was destroyed, and releases its
-/// addresses.
-pub(crate) fn forget(freed: &Allocation) {
-    if freed.kind != AllocationKind::Mapped {
-        return;
-    }
-    let mut opened = opened();
-    if opened.get(&freed.base).is_some_and(|o| o.id == freed.id)
-        && let Some(gone) = opened.remove(&freed.base)
-    {
-        address_space().release_addresses(freed.base, gone.bytes);
-    }
+    let memory = address_space().open(file);
+    Ok(mappings.map(context, &memory, (0, bytes), origin)?.base)
 }
 
 /// The counters of an interprocess event, shared by all its processes: the number of records, and the number of the

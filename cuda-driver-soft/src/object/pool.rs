@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cuda_driver_sys::CUmemPool_attribute as Id;
 
 use crate::object::managed::Location;
-use crate::object::{device, ipc, leak, memory, pending_free};
+use crate::object::{device, leak, mappings, memory, pending_free};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use crate::state::settings;
@@ -511,7 +511,7 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
         let ours = match a.kind {
             AllocationKind::Device | AllocationKind::Managed => true,
             AllocationKind::Pinned => pools.allocations.contains_key(&a.id),
-            AllocationKind::Mapped => ipc::is_pooled(a),
+            AllocationKind::Mapped => mappings::is_pooled(a),
             _ => false,
         };
         ours && a.base == address && !pending.contains(a)
