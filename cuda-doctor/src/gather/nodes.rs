@@ -1,4 +1,4 @@
-//! Finds device nodes, and checks access to them. Nodes in folders that this process may not list are not found.
+//! Finds device nodes, and checks access to them. A folder that may not be listed stands for the nodes in it.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -30,21 +30,32 @@ fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32,
     let Ok(metadata) = fs::metadata(&file) else {
         return;
     };
-    if metadata.is_dir() {
-        if depth > 0 {
-            for name in paths::names(&surroundings.root, path) {
-                add(surroundings, user, &format!("{path}/{name}"), depth - 1, nodes);
-            }
-        }
-        return;
-    }
     let permissions = Permissions::of(&metadata);
     // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may
     // allow what they forbid. Below another root, as in tests, `user` need not be the user of this process, so the
     // permission bits decide if the user is known.
-    let access = match (surroundings.is_this_machine(), &permissions, user) {
-        (false, Some(permissions), Some(user)) => permissions.access(user),
-        _ => open(&file),
+    let by_bits = match (surroundings.is_this_machine(), &permissions, user) {
+        (false, Some(permissions), Some(user)) => Some((permissions, user)),
+        _ => None,
+    };
+    let access = if metadata.is_dir() {
+        if depth == 0 {
+            return;
+        }
+        let listed = match by_bits {
+            Some((permissions, user)) if !permissions.allow(user, LIST) => Err(ErrorKind::PermissionDenied.into()),
+            _ => fs::read_dir(&file).map(drop),
+        };
+        let Err(error) = listed else {
+            for name in paths::names(&surroundings.root, path) {
+                add(surroundings, user, &format!("{path}/{name}"), depth - 1, nodes);
+            }
+            return;
+        };
+        let message = format!("the device nodes in this folder are not known: {error}");
+        Access::Failed { message }
+    } else {
+        by_bits.map_or_else(|| open(&file), |(permissions, user)| permissions.access(user))
     };
     nodes.push(Node {
         path: path.to_owned(),
@@ -68,6 +79,11 @@ fn open(file: &Path) -> Access {
         }
     }
 }
+
+/// The permission bits for reading and writing a file.
+const READ_AND_WRITE: u32 = 6;
+/// The permission bits for listing a folder and reaching its files.
+const LIST: u32 = 5;
 
 /// The owner of a file and its permission bits.
 struct Permissions {
@@ -94,6 +110,16 @@ impl Permissions {
 
     /// Returns the access that the permission bits give a user.
     fn access(&self, user: &User) -> Access {
+        if self.allow(user, READ_AND_WRITE) {
+            Access::Usable
+        } else {
+            let message = format!("user {} needs read and write access to it", user.id);
+            Access::Denied { message }
+        }
+    }
+
+    /// Returns true if the permission bits allow a user all of these accesses.
+    fn allow(&self, user: &User, wanted: u32) -> bool {
         let bits = if user.id == self.owner {
             self.mode >> 6
         } else if user.groups.contains(&self.group) {
@@ -101,11 +127,6 @@ impl Permissions {
         } else {
             self.mode
         };
-        if user.overrides_permissions || bits & 6 == 6 {
-            Access::Usable
-        } else {
-            let message = format!("user {} needs read and write access to it", user.id);
-            Access::Denied { message }
-        }
+        user.overrides_permissions || bits & wanted == wanted
     }
 }

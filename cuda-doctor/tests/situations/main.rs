@@ -271,6 +271,20 @@ fn wrong_permissions() {
     report.assert(Verdict::Broken, Cause::Permissions, "");
 }
 
+#[test]
+fn a_folder_that_may_not_be_listed() {
+    let tree = Tree::new("folder")
+        .gpu(Some("nvidia"))
+        .kernel_module(VERSION)
+        .nodes(0o666)
+        .driver(VERSION)
+        .closed_folder("dev/nvidia-caps");
+    let report = Report::new(&tree, Driver::Gpu);
+    report.assert_text("/dev/nvidia-caps");
+    report.assert_text("cannot be opened: the device nodes in this folder are not known: permission denied");
+    tree.open_folder("dev/nvidia-caps");
+}
+
 /// Returns true if the nodes of a tree belong to root and group 44. Only tests that run as root can set this owner.
 fn root_owns_nodes(tree: &Tree) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -43,7 +43,7 @@ impl Tree {
         self
     }
 
-    /// Makes this program a 32-bit program.
+    /// Makes this program one of 32 bits.
     pub(crate) fn thirty_two_bits(mut self) -> Self {
         self.surroundings.bits = 32;
         self
@@ -63,7 +63,7 @@ impl Tree {
         self
     }
 
-    /// Adds the file of NVIDIA's kernel module, which exists while the module is loaded.
+    /// Loads NVIDIA's kernel module.
     pub(crate) fn kernel_module(self, version: &str) -> Self {
         let line = format!("NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Thu Oct 19 18:56:32 UTC 2023\n");
         self.file("proc/driver/nvidia/version", line);
@@ -80,6 +80,18 @@ impl Tree {
             _ = chown(&path, Some(0), Some(44));
         }
         self
+    }
+
+    /// Adds a folder with a file that no user may list.
+    pub(crate) fn closed_folder(self, name: &str) -> Self {
+        self.file(&format!("{name}/nvidia-cap1"), "");
+        fs::set_permissions(self.root.join(name), Permissions::from_mode(0o000)).expect("permissions");
+        self
+    }
+
+    /// Allows everything in a folder, so that the tree can be removed.
+    pub(crate) fn open_folder(&self, name: &str) {
+        fs::set_permissions(self.root.join(name), Permissions::from_mode(0o777)).expect("permissions");
     }
 
     /// Installs a driver's library for this processor.
@@ -106,7 +118,7 @@ impl Tree {
         self
     }
 
-    /// Makes the machine a Docker container.
+    /// Makes the machine a container of Docker.
     pub(crate) fn docker(self) -> Self {
         self.file(".dockerenv", "");
         self
