@@ -485,16 +485,14 @@ exports! {
             value,
             ..CUlaunchAttribute::default()
         })?;
-        match asked {
-            AttributeEffect::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
-            AttributeEffect::Event(_) => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
-            AttributeEffect::Cooperative(_) | AttributeEffect::Nothing => {}
+        if let AttributeEffect::Event(_) = asked {
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
         change(node, || {
             Ok(Operation::Kernel(Arc::new(
-                kernel.with_attributes(attributes),
+                kernel.with_attributes(attributes)?,
             )))
         })
     }
@@ -504,7 +502,7 @@ exports! {
         let attributes = attributes_of(from as usize)?;
         change(to, || {
             Ok(Operation::Kernel(Arc::new(
-                kernel.with_attributes(attributes),
+                kernel.with_attributes(attributes)?,
             )))
         })
     }

@@ -112,7 +112,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
     }
     to.check_writable()?;
     let places = [to, from];
-    let job = || timeline::copy(&places[0], &places[1], bytes, stream);
+    let job = || timeline::submit_copy(&places[0], &places[1], bytes, stream);
     match (to, from) {
         (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
             stream.drain();
@@ -144,7 +144,7 @@ pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stre
     let staged = stage(&from, bytes)?;
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
-    let job = || timeline::copy(&to, &from, bytes, stream);
+    let job = || timeline::submit_copy(&to, &from, bytes, stream);
     let used = (Ordered::copy(bytes), || span(&to, bytes, true));
     run(&[to], task, cost(bytes), stream, wait, job, used)
 }
@@ -177,7 +177,7 @@ pub(crate) fn copy_box(
     // waits.
     let (faults, reports) = (to.faults() || from.faults(), from.faults());
     let task = move || copy_rows(&to, &from, extent);
-    let job = || timeline::copy(&places[0], &places[1], extent.bytes(), stream);
+    let job = || timeline::submit_copy(&places[0], &places[1], extent.bytes(), stream);
     let used = || [writes.spans(extent, true), reads.spans(extent, false)].concat();
     let used = (Ordered::copy(extent.bytes()), used);
     run(&places, task, cost(extent.bytes()), stream, wait && !faults, job, used)?;
@@ -201,7 +201,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     let place = fill.place()?;
     let wait = waits == Waits::Synchronous && is_synchronous(&place);
     let bytes = fill.reach()?;
-    let job = || timeline::fill(fill.bytes(), stream);
+    let job = || timeline::submit_fill(fill.bytes(), stream);
     let used = (Ordered::fill(fill.bytes()), || fill.spans());
     run(&[place], move || fill.run(&place), cost(bytes), stream, wait, job, used)
 }
@@ -219,7 +219,7 @@ pub(crate) fn launch(ready: ReadyLaunch, mut attributes: Attributes, packed: boo
         return capture::add(stream, Operation::Kernel(Arc::new(launch)));
     }
     let (work, cost) = ready.work()?;
-    let work = recorded(work, || Some(timeline::kernel(&ready, stream)));
+    let work = recorded(work, || Some(timeline::submit_kernel(&ready, stream)));
     stream.submit(&[], work, cost);
     Ok(())
 }
@@ -230,7 +230,7 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
         return capture::add(stream, Operation::Host(function));
     }
     let work = recorded(function.work(), || {
-        Some(timeline::host_function(function.function, stream))
+        Some(timeline::submit_host_function(function.function, stream))
     });
     stream.submit(&[], work, 0);
     Ok(())
@@ -238,7 +238,9 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
 
 /// Submits a function that receives the result code of an earlier fault, or 0 if there is none.
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
-    let work = recorded(Work::Host(Box::new(call)), || Some(timeline::host_function(0, stream)));
+    let work = recorded(Work::Host(Box::new(call)), || {
+        Some(timeline::submit_host_function(0, stream))
+    });
     stream.submit(&[], work, 0);
 }
 

@@ -1,18 +1,19 @@
 //! Memory and objects that the program has not freed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::check::Finding;
 use engine::memory::{Allocation, address_space};
 
 /// An object that a call has created.
+#[derive(Clone)]
 pub(super) struct CreatedObject {
     pub(super) kind: &'static str,
     pub(super) handle: usize,
     /// The line of the program that created the object.
     pub(super) origin: Option<String>,
     /// Returns true until the object is destroyed.
-    pub(super) is_live: Box<dyn Fn() -> bool + Send>,
+    pub(super) is_live: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Allocations and objects that calls have created.

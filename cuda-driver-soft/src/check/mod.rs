@@ -8,8 +8,8 @@ mod report;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use engine::check::{Checker, Checks, Finding};
 use engine::memory::address_space;
@@ -120,36 +120,38 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
     found.ok().flatten()
 }
 
-/// Records an object that a call of this thread created: for the process if it checks for leaks, else for the thread's
-/// session. `is_live` returns true until the object is destroyed. The caller must not hold a lock that `is_live` takes.
-pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
-    if finds_leaks_of_process() {
-        return note_object_of_process(kind, handle, is_live);
-    }
+/// Records an object that a call of this thread created, for the process and for the thread's session, as far as they
+/// check for leaks. `is_live` returns true until the object is destroyed. The caller must not hold a lock that `is_live`
+/// takes.
+pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + Sync + 'static) {
     // A backtrace takes milliseconds, and the first one loads the program's debug information.
     if !finds_leaks() {
         return;
     }
-    let origin = origin::of_call();
-    _ = with_leak_session(|session| {
-        session.created.add_object(leaks::CreatedObject {
-            kind,
-            handle,
-            origin,
-            is_live: Box::new(is_live),
-        });
-    });
+    let created = leaks::CreatedObject {
+        kind,
+        handle,
+        origin: origin::of_call(),
+        is_live: Arc::new(is_live),
+    };
+    with_leak_session(|session| session.created.add_object(created.clone()));
+    if finds_leaks_of_process() {
+        leaks::of_process().add_object(created);
+    }
 }
 
 /// Records an object for the process, if it checks for leaks. A thread's session does not report the object.
-pub(crate) fn note_object_of_process(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + 'static) {
+pub(crate) fn note_object_of_process(
+    kind: &'static str,
+    handle: usize,
+    is_live: impl Fn() -> bool + Send + Sync + 'static,
+) {
     if finds_leaks_of_process() {
-        let origin = origin::of_call();
         leaks::of_process().add_object(leaks::CreatedObject {
             kind,
             handle,
-            origin,
-            is_live: Box::new(is_live),
+            origin: origin::of_call(),
+            is_live: Arc::new(is_live),
         });
     }
 }

@@ -360,7 +360,7 @@ fn pieces(plan: &Plan, stream: &StreamRef) -> Result<(Vec<LaunchPiece>, Vec<usiz
             Some((conditional::work(node.clone(), step.bodies.clone(), stream.clone()), 0))
         } else if step.enabled {
             let work = operation::work(&step.operation)?;
-            work.map(|(work, cost)| (recorded(work, || timeline::node(&step.operation, stream)), cost))
+            work.map(|(work, cost)| (recorded(work, || timeline::submit_node(&step.operation, stream)), cost))
         } else {
             None
         };

@@ -396,7 +396,7 @@ impl GraphStore {
                 Operation::Child(child) => (std::slice::from_ref(child), inside),
                 Operation::Conditional(conditional) => (&conditional.bodies, true),
                 Operation::Copy(copy) if inside && copy.uses_array() => return Ok(Some((UNSUPPORTED, handle))),
-                Operation::Copy(copy) if inside && copy.on_host()?.contains(&true) => {
+                Operation::Copy(copy) if inside && copy.are_pageable()?.contains(&true) => {
                     return Ok(Some((
                         Reason::CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED,
                         handle,
@@ -484,7 +484,7 @@ impl GraphStore {
                 }
                 // Each node has its own copy of the arguments: programs get pointers into it.
                 Operation::Kernel(kernel) => {
-                    let own = kernel.with_attributes(kernel.attributes.clone());
+                    let own = kernel.with_attributes(kernel.attributes.clone())?;
                     Operation::Kernel(Arc::new(own))
                 }
                 other => other,

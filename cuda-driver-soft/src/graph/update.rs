@@ -75,7 +75,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
 /// Checks two copies. The manual requires that each side stays on the host or on the device, and that the number of
 /// dimensions stays the same. Page-locked memory counts as device memory here.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
-    let sides = |copy: &CopyOperation| copy.on_host().ok();
+    let sides = |copy: &CopyOperation| copy.are_pageable().ok();
     let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
     if sides(old) == sides(new) && rows(old) == rows(new) {
         Ok(())

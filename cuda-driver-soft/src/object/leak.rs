@@ -21,7 +21,7 @@ pub(crate) fn note_unless_gone(
     kind: &'static str,
     handle: usize,
     context: Option<&Arc<Context>>,
-    exists: impl Fn() -> bool + Send + 'static,
+    exists: impl Fn() -> bool + Send + Sync + 'static,
 ) {
     if !check::finds_leaks() {
         return;

@@ -37,6 +37,8 @@ struct LibraryState {
     modules: BTreeMap<u64, usize>,
     /// Handles of the kernels that were requested.
     kernels: BTreeMap<String, usize>,
+    /// True once the library is being unloaded: it loads no further modules.
+    is_unloaded: bool,
     /// The program loaded without a context, for queries that need none.
     without_context: Option<Arc<Program>>,
 }
@@ -82,7 +84,11 @@ pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result
 
 /// Removes the kernels of a library that is unloaded, and returns the handles of its loaded modules.
 pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
-    let state = std::mem::take(&mut *library.state());
+    let unloaded = LibraryState {
+        is_unloaded: true,
+        ..LibraryState::default()
+    };
+    let state = std::mem::replace(&mut *library.state(), unloaded);
     for kernel in state.kernels.values() {
         let _ = KERNELS.remove(*kernel);
     }
@@ -134,6 +140,22 @@ pub(crate) fn function_for_node(handle: usize, kernel: usize, given: usize) -> R
     Ok((kernel.function_in(&context)?, context))
 }
 
+impl LibraryState {
+    /// Returns the module for a context: `made`, unless another thread has loaded one meanwhile. Returns
+    /// `CUDA_ERROR_INVALID_HANDLE` if another thread has unloaded the library.
+    fn use_module(&mut self, context: u64, made: &Arc<Module>) -> Result<Arc<Module>> {
+        if self.is_unloaded {
+            return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+        }
+        let other = self.modules.get(&context).and_then(|other| module::get(*other).ok());
+        if let Some(other) = other {
+            return Ok(other);
+        }
+        self.modules.insert(context, made.handle);
+        Ok(Arc::clone(made))
+    }
+}
+
 impl Library {
     fn state(&self) -> MutexGuard<'_, LibraryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -176,9 +198,13 @@ impl Library {
             true => Some(self.without_context()?),
             false => None,
         };
+        // The library is not locked meanwhile, because this may wait for the context's work.
         let module = module::instantiate(context, compiled, true, managed.as_deref())?;
-        self.state().modules.insert(context.id(), module.handle);
-        Ok(module)
+        let used = self.state().use_module(context.id(), &module);
+        if !used.as_ref().is_ok_and(|used| Arc::ptr_eq(used, &module)) {
+            module::remove(&module)?;
+        }
+        used
     }
 
     /// `cuLibraryGetKernel`: returns the same handle each time.
@@ -264,5 +290,34 @@ impl Kernel {
         let value = attribute::check(&*self.without_context()?, device, attribute, value)?;
         self.settings.set(attribute, device, value);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_has_one_module_in_a_context_until_it_is_unloaded() {
+        device::set_all(device::from_environment().unwrap());
+        let image = Image::Text(b".version 7.0\n.target sm_52\n.address_size 64\n".to_vec());
+        let handle = load(image, jit::Options::default(), &mut Log::default()).unwrap();
+        let library = get(handle).unwrap();
+        let context = context::make(0, first_device().unwrap(), false);
+        let module = library.module_in(&context).unwrap().handle;
+        // Another thread that found no module has loaded one, too.
+        let compiled = library.compiled(context.device, &mut Log::default()).unwrap();
+        let second = module::instantiate(&context, compiled, true, None).unwrap();
+        let used = library.state().use_module(context.id(), &second);
+        assert_eq!(used.map(|used| used.handle), Ok(module));
+        module::remove(&second).unwrap();
+        assert_eq!(remove_parts(&library), [module]);
+        module::remove(&module::get(module).unwrap()).unwrap();
+        // A thread that found the library before it was unloaded.
+        let late = library.module_in(&context).map(|module| module.handle);
+        assert_eq!(late, Err(Error::CUDA_ERROR_INVALID_HANDLE));
+        let of_context = |module: &Arc<Module>| module.context_id == context.id();
+        assert!(!module::table().all().iter().any(of_context));
+        remove(handle).unwrap();
     }
 }

@@ -152,6 +152,9 @@ impl Linker {
             let image = Image::FatBinary(binary);
             let mut log = Log::default();
             let sources = jit::sources(&name, &image, &options, self.device, &mut log);
+            if kind == InputKind::Object {
+                state.log.add_info(&log.info);
+            }
             match sources {
                 // A linker uses only the members of a library that it needs, so a member it cannot use is not an error.
                 Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU) if kind == InputKind::Library => {

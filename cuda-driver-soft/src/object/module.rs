@@ -28,8 +28,9 @@ pub(crate) struct Module {
     pub(crate) program: Arc<Program>,
     /// Handles of the functions that were requested.
     functions: Mutex<BTreeMap<String, usize>>,
-    /// Handles of the texture and surface references that were requested.
-    references: Mutex<BTreeMap<String, usize>>,
+    /// Handles of the texture and surface references that were requested; the last of each name is the one that calls
+    /// with a current context return.
+    references: Mutex<BTreeMap<String, Vec<usize>>>,
 }
 
 /// Returns the module with this handle.
@@ -83,7 +84,7 @@ pub(crate) fn remove(module: &Module) -> Result<()> {
         function::remove(*function);
     }
     let references = module.references.lock().unwrap_or_else(PoisonError::into_inner);
-    for reference in references.values() {
+    for reference in references.values().flatten() {
         reference::remove(*reference);
     }
     reference::end(&module.program);
@@ -119,14 +120,14 @@ impl Module {
     /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time, as long as a context is current.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
         let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = references.get(name)
+        if let Some(handle) = references.get(name).and_then(|handles| handles.last())
             && context::current().is_ok()
             && reference::get(*handle, surface).is_ok()
         {
             return Ok(*handle);
         }
-        let handle = reference::of_variable(&self.program, name, surface)?;
-        references.insert(name.into(), handle);
+        let handle = reference::of_variable(&self.program, &self.context, name, surface)?;
+        references.entry(name.into()).or_default().push(handle);
         Ok(handle)
     }
 

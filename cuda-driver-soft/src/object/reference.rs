@@ -2,7 +2,7 @@
 //!
 //! Kernels name a reference by its address. A new binding takes effect after the work queued before it is done.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cuda_driver_sys::{CU_TRSA_OVERRIDE_FORMAT, CUaddress_mode, CUarray_format, CUdevice_attribute as Attribute};
 
@@ -28,9 +28,17 @@ static TABLE: Table<Reference> = Table::new(HandleKind::Reference);
 pub(crate) struct Reference {
     pub(crate) handle: usize,
     surface: bool,
-    /// Address of the module's variable; `None` for a reference that the program created and no kernel can name.
-    address: Option<u64>,
+    /// The module's variable; `None` for a reference that the program created and no kernel can name.
+    variable: Option<Variable>,
     state: Mutex<ReferenceState>,
+}
+
+/// A variable of a module.
+#[derive(Clone, Debug)]
+struct Variable {
+    address: u64,
+    /// The context of the module.
+    context: Weak<Context>,
 }
 
 /// The binding and the sampling settings.
@@ -47,16 +55,16 @@ impl Reference {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the reference. Work that the context has queued earlier finishes first and uses the old binding.
-    fn change(&self, context: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
+    /// Changes the reference. Work that the module's context has queued earlier finishes first and uses the old binding.
+    fn change(&self, current: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
         let mut state = self.state();
         let mut changed = *state;
         change(&mut changed)?;
-        if let Some(address) = self.address {
+        if let Some(variable) = &self.variable {
             let object = match changed.bound {
                 None => Object::Nothing,
                 Some(resource) => {
-                    let image = objects::image(&resource, context.device)?;
+                    let image = objects::image(&resource, current.device)?;
                     if self.surface {
                         Object::Surface(image)
                     } else {
@@ -65,8 +73,10 @@ impl Reference {
                     }
                 }
             };
-            context.drain();
-            texture::bind(address, object);
+            if let Some(context) = variable.context.upgrade() {
+                context.drain();
+            }
+            texture::bind(variable.address, object);
         }
         *state = changed;
         Ok(())
@@ -88,11 +98,11 @@ pub(crate) fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
     }
 }
 
-fn insert(surface: bool, address: Option<u64>) -> usize {
+fn insert(surface: bool, variable: Option<Variable>) -> usize {
     let reference = TABLE.insert_with(|handle| Reference {
         handle,
         surface,
-        address,
+        variable,
         state: Mutex::new(ReferenceState {
             settings: TextureSettings {
                 modes: [CLAMP; 3],
@@ -125,7 +135,7 @@ fn for_variables(program: &Program, act: impl Fn(u64)) {
 }
 
 /// Creates the reference for a module's variable and returns its handle.
-pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Result<usize> {
+pub(crate) fn of_variable(program: &Program, context: &Weak<Context>, name: &str, surface: bool) -> Result<usize> {
     let wanted = if surface { Opaque::Surface } else { Opaque::Texture };
     let variables = &program.module().variables;
     let is = variables.iter().any(|v| v.name == name && v.opaque == Some(wanted));
@@ -135,7 +145,8 @@ pub(crate) fn of_variable(program: &Program, name: &str, surface: bool) -> Resul
         host::log!("the module has no {kind} reference `{name}`");
         Error::CUDA_ERROR_NOT_FOUND
     })?;
-    Ok(insert(surface, Some(address)))
+    let context = Weak::clone(context);
+    Ok(insert(surface, Some(Variable { address, context })))
 }
 
 /// `cuTexRefCreate`
@@ -150,7 +161,7 @@ pub(crate) fn create() -> Result<usize> {
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     context::current()?;
     let reference = get(handle, false)?;
-    if reference.address.is_none() {
+    if reference.variable.is_none() {
         TABLE.remove(handle).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
     }
     Ok(())

@@ -331,7 +331,7 @@ impl Unbacked {
         let memory = match memory {
             None => None,
             Some((handle, offset)) => {
-                let pool = virtual_memory::show_tiles(handle)?;
+                let pool = virtual_memory::map_tiles(handle)?;
                 let all = bytes.checked_mul(numbers.count());
                 let end = all.and_then(|all| offset.checked_add(all));
                 if !offset.is_multiple_of(TILE) || end.is_none_or(|end| end > pool.bytes()) {

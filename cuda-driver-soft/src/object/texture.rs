@@ -420,13 +420,17 @@ fn exists(handle: u64) -> bool {
     objects().contains_key(&handle)
 }
 
-/// `cuTexObjectDestroy`, `cuSurfObjectDestroy`: driver 580 succeeds for an unknown object. Waits for queued work, which
-/// may use the object.
+/// `cuTexObjectDestroy`, `cuSurfObjectDestroy`: driver 580 succeeds for an unknown object. Waits for the queued work of
+/// the context that the object was created in, which may use the object.
 pub(crate) fn destroy(handle: u64, surface: bool) -> Result<()> {
-    let context = context::current()?;
-    let is = |object: &ObjectDescriptors| object.settings.is_none() == surface;
-    if objects().get(&handle).is_some_and(is) {
-        context.drain();
+    context::current()?;
+    let is = |object: &&ObjectDescriptors| object.settings.is_none() == surface;
+    let owner = objects().get(&handle).filter(is).map(|object| object.owner);
+    if let Some(owner) = owner {
+        // A context that ends unbinds its objects itself.
+        if let Ok(context) = context::by_handle(owner as usize) {
+            context.drain();
+        }
         texture::unbind(handle);
         objects().remove(&handle);
     }

@@ -45,6 +45,10 @@ pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
+    if *now == 0 {
+        // Another thread has released the last reference and is about to remove the object.
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     *now = now.checked_add(count.into()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok(())
 }
@@ -90,4 +94,22 @@ pub(crate) fn release_all(objects: impl IntoIterator<Item = (usize, u32)>, after
 /// Returns an error if the handle is not a live user object.
 pub(crate) fn check(handle: usize) -> Result<()> {
     get(handle).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_without_references_cannot_be_retained() {
+        // The state between the release of the last reference and the removal of the object.
+        let released = TABLE.insert_with(|handle| UserObject {
+            handle,
+            destroy: Arc::new(|| ()),
+            count: Mutex::new(0),
+        });
+        assert_eq!(retain(released.handle, 1), Err(Error::CUDA_ERROR_INVALID_VALUE));
+        assert_eq!(*released.count.lock().unwrap(), 0);
+        assert!(TABLE.remove(released.handle).is_ok());
+    }
 }

@@ -58,6 +58,15 @@ impl GenericAllocation {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the references to memory whose handle must not be released. The memory stays as long as they are locked.
+    fn unreleased_uses(&self) -> Result<MutexGuard<'_, UseCounts>> {
+        let uses = self.uses();
+        if uses.handles == 0 {
+            return refuse("the memory handle is already released");
+        }
+        Ok(uses)
+    }
+
     /// Removes the allocation if nothing refers to it.
     fn drop_unused(&self, uses: &UseCounts) -> Result<()> {
         if uses.handles == 0 && uses.mappings == 0 {
@@ -273,17 +282,15 @@ pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
 /// Returns the memory with this handle, which must not be released.
 fn unreleased(handle: usize) -> Result<Arc<GenericAllocation>> {
     let memory = get(handle)?;
-    if memory.uses().handles == 0 {
-        return refuse("the memory handle is already released");
-    }
+    memory.unreleased_uses().map(drop)?;
     Ok(memory)
 }
 
 /// `cuMemRelease`
 pub(crate) fn release(handle: usize) -> Result<()> {
-    let memory = unreleased(handle)?;
-    let mut uses = memory.uses();
-    uses.handles = uses.handles.saturating_sub(1);
+    let memory = get(handle)?;
+    let mut uses = memory.unreleased_uses()?;
+    uses.handles -= 1;
     memory.drop_unused(&uses)
 }
 
@@ -313,10 +320,13 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
         return refuse("the range is already mapped");
     }
     let owner = memory::owner_of(memory.device()?);
+    // Another thread may have released the handle since the first check.
+    let mut uses = memory.unreleased_uses()?;
     if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {
         return refuse("the range is above the addresses that a device can have");
     }
-    memory.uses().mappings += 1;
+    uses.mappings += 1;
+    drop(uses);
     let mapping = Mapping {
         bytes,
         memory,
@@ -524,7 +534,7 @@ impl Drop for TilePool {
 
 /// Returns the mapping of memory for tiles of arrays. The memory stays while the mapping is used, even if its handle is
 /// released.
-pub(crate) fn show_tiles(handle: usize) -> Result<Arc<TilePool>> {
+pub(crate) fn map_tiles(handle: usize) -> Result<Arc<TilePool>> {
     let memory = unreleased(handle)?;
     if !memory.is_tile_pool {
         return refuse("memory for tiles of arrays must be created with CU_MEM_CREATE_USAGE_TILE_POOL");
@@ -535,13 +545,16 @@ pub(crate) fn show_tiles(handle: usize) -> Result<Arc<TilePool>> {
     }
     let bytes = memory.memory.bytes();
     let owner = memory::owner_of(memory.device()?);
+    // Another thread may have released the handle since the first check.
+    let mut uses = memory.unreleased_uses()?;
     let base = address_space().reserve_addresses(bytes, GRANULE, 0);
     let base = base.ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
     if !address_space().map(base, bytes, &memory.memory, owner, Access::ReadWrite) {
         address_space().release_addresses(base, bytes);
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
-    memory.uses().mappings += 1;
+    uses.mappings += 1;
+    drop(uses);
     let pool = Arc::new(TilePool {
         base,
         memory: Arc::clone(&memory),
@@ -553,8 +566,24 @@ pub(crate) fn show_tiles(handle: usize) -> Result<Arc<TilePool>> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_release_ends_a_mapping_that_is_about_to_begin() {
+        device::set_all(device::from_environment().unwrap());
+        let base = reserve(GRANULE, 0, 0).unwrap();
+        let handle = create(Location::Device(0), GRANULE, false, false).unwrap();
+        let map = map();
+        let mapping = std::thread::spawn(move || map_memory(base, GRANULE, 0, handle));
+        // Gives the thread the time to look up the handle; it then waits for the map.
+        std::thread::sleep(Duration::from_millis(100));
+        release(handle).unwrap();
+        drop(map);
+        assert_eq!(mapping.join().unwrap(), Err(Error::CUDA_ERROR_INVALID_VALUE));
+        free_addresses(base, GRANULE).unwrap();
+    }
 
     #[test]
     fn a_failed_change_leaves_nothing_changed() {

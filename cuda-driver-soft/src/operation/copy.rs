@@ -128,9 +128,15 @@ impl CopyOperation {
     }
 
     /// Returns true for each side (target, source) whose memory is pageable.
-    pub(crate) fn on_host(&self) -> Result<[bool; 2]> {
+    pub(crate) fn are_pageable(&self) -> Result<[bool; 2]> {
         let [to, from] = self.reach.each_ref().map(find);
         Ok([to?, from?].map(|place| place.is_some_and(|p| p.is_pageable())))
+    }
+
+    /// Returns true for each side (target, source) whose memory is pageable, page-locked, registered or managed.
+    pub(crate) fn are_on_host(&self) -> [bool; 2] {
+        let places = self.reach.each_ref().map(|region| find(region).ok().flatten());
+        places.map(|place| place.is_some_and(|p| is_host(&p)))
     }
 
     /// Returns true if a side is an array.

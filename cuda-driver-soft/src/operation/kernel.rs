@@ -9,6 +9,7 @@ use cuda_driver_sys::{
 };
 
 use crate::operation::launch::ReadyLaunch;
+use crate::state::error::Result;
 
 /// `CUlaunchAttributeValue`s by `CUlaunchAttributeID`.
 pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
@@ -23,6 +24,8 @@ const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 pub(crate) struct KernelLaunch {
     pub(crate) ready: ReadyLaunch,
     pub(crate) attributes: Attributes,
+    /// Blocks per cluster that the kernel requires, if it does: the size without [`CLUSTER`].
+    required_cluster: Option<[u32; 3]>,
     arguments: Arc<KernelArguments>,
 }
 
@@ -89,22 +92,34 @@ impl KernelArguments {
     }
 }
 
+/// Returns the blocks per cluster that the attributes set, if they do. A size of zeros sets none.
+fn cluster_of(attributes: &Attributes) -> Option<[u32; 3]> {
+    let &[xy, z, ..] = attributes.get(&CLUSTER)?;
+    let cluster = [xy as u32, (xy >> 32) as u32, z as u32];
+    (cluster != [0; 3]).then_some(cluster)
+}
+
 impl KernelLaunch {
     /// Creates a launch. With `packed`, the program reads the arguments as one buffer.
-    pub(crate) fn new(mut ready: ReadyLaunch, attributes: Attributes, packed: bool) -> Self {
-        if let Some(value) = attributes.get(&COOPERATIVE) {
-            ready.shape.cooperative = value[0] as u32 != 0;
-        }
-        if let Some(&[xy, z, ..]) = attributes.get(&CLUSTER) {
-            let cluster = [xy as u32, (xy >> 32) as u32, z as u32];
-            if cluster != [0; 3] {
-                ready.shape.cluster = Some(cluster);
-            }
-        }
+    pub(crate) fn new(ready: ReadyLaunch, attributes: Attributes, packed: bool) -> Self {
+        let required_cluster = ready.function.cluster();
+        KernelLaunch::with_cluster(ready, attributes, required_cluster, packed)
+    }
+
+    /// Creates a launch whose shape follows from the attributes and from the cluster size that the kernel requires.
+    fn with_cluster(
+        mut ready: ReadyLaunch,
+        attributes: Attributes,
+        required_cluster: Option<[u32; 3]>,
+        packed: bool,
+    ) -> Self {
+        ready.shape.cooperative = attributes.get(&COOPERATIVE).is_some_and(|value| value[0] as u32 != 0);
+        ready.shape.cluster = cluster_of(&attributes).or(required_cluster);
         KernelLaunch {
             arguments: Arc::new(KernelArguments::of(&ready, packed)),
             ready,
             attributes,
+            required_cluster,
         }
     }
 
@@ -128,9 +143,20 @@ impl KernelLaunch {
         self
     }
 
-    /// Returns the same launch with other attributes.
-    pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
+    /// Returns the same launch with other attributes. Returns an error if they set another cluster size, which does not
+    /// suit the kernel or the grid.
+    pub(crate) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
+        let cluster = cluster_of(&attributes);
+        if cluster != cluster_of(&self.attributes) {
+            self.ready.check_cluster(cluster)?;
+        }
         let packed = self.arguments.extra.is_some();
-        KernelLaunch::new(self.ready.clone(), attributes, packed)
+        let ready = self.ready.clone();
+        Ok(KernelLaunch::with_cluster(
+            ready,
+            attributes,
+            self.required_cluster,
+            packed,
+        ))
     }
 }

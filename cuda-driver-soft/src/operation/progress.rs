@@ -70,6 +70,21 @@ fn text(kernel: &str, elapsed: Duration, done: u64, blocks: u64) -> String {
     format!("{ERASE}{kernel}: {done} of {blocks} blocks, {} s", elapsed.as_secs())
 }
 
+impl Shown {
+    fn erase(&self) {
+        if self.line.take() {
+            (self.write)(ERASE);
+        }
+    }
+}
+
+/// Erases the line of a kernel that the scheduler abandons after a fault of other work.
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
 impl Divisible for Shown {
     fn piece(&self) -> bool {
         let progress = self.kernel.piece();
@@ -86,9 +101,7 @@ impl Divisible for Shown {
 
     /// Also erases the line: the scheduler calls this when the kernel is finished.
     fn fault(&self) -> Option<Fault> {
-        if self.line.take() {
-            (self.write)(ERASE);
-        }
+        self.erase();
         self.kernel.fault()
     }
 
@@ -119,8 +132,10 @@ mod tests {
         assert_eq!(shown, "\r\u{1b}[Ksaxpy: 3 of 64 blocks, 2 s");
     }
 
-    /// Text that a test's kernel wrote.
+    /// Text that the kernel of the first test wrote.
     static WRITTEN: Mutex<String> = Mutex::new(String::new());
+    /// Text that the kernel of the second test wrote.
+    static ABANDONED: Mutex<String> = Mutex::new(String::new());
 
     /// A kernel of several pieces that fails. [`Shown`] wraps any kernel, so this is not an [`Execution`].
     struct Failing(AtomicU64);
@@ -144,15 +159,28 @@ mod tests {
         }
     }
 
-    #[test]
-    fn any_kernel_shows_its_progress_and_keeps_its_fault() {
-        let shown = Shown {
+    fn failing(write: fn(&str)) -> Shown {
+        Shown {
             kernel: Arc::new(Failing(AtomicU64::new(3))),
             text: Box::new(|elapsed| format!("{} s", elapsed.as_secs())),
-            write: |text| WRITTEN.lock().unwrap().push_str(text),
+            write,
             begin: Instant::now().checked_sub(LONG).unwrap(),
             line: Line::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_abandoned_kernel_leaves_no_line() {
+        let shown = failing(|text| ABANDONED.lock().unwrap().push_str(text));
+        shown.piece();
+        assert!(ABANDONED.lock().unwrap().ends_with(" s"));
+        drop(shown);
+        assert!(ABANDONED.lock().unwrap().ends_with(ERASE));
+    }
+
+    #[test]
+    fn any_kernel_shows_its_progress_and_keeps_its_fault() {
+        let shown = failing(|text| WRITTEN.lock().unwrap().push_str(text));
         shown.piece();
         assert!(WRITTEN.lock().unwrap().ends_with(" s"));
         while !shown.finished() {

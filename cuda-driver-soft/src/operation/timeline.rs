@@ -8,7 +8,6 @@ use crate::object::stream::StreamRef;
 use crate::operation::Operation;
 use crate::operation::copy::{CopyOperation, is_host};
 use crate::operation::launch::ReadyLaunch;
-use crate::operation::region::Base;
 use crate::queue::streams::QueueId;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::trace::{self, Job, JobKind, Span, StreamTrack};
@@ -84,7 +83,7 @@ fn track(stream: &StreamRef) -> StreamTrack {
 }
 
 /// Records the submission of a kernel launch.
-pub(crate) fn kernel(ready: &ReadyLaunch, stream: &StreamRef) -> Job {
+pub(crate) fn submit_kernel(ready: &ReadyLaunch, stream: &StreamRef) -> Job {
     let kernel = &ready.function.kernel;
     let shape = &ready.shape;
     let arguments = kernel.params().map(|(offset, size)| {
@@ -111,14 +110,18 @@ pub(crate) fn kernel(ready: &ReadyLaunch, stream: &StreamRef) -> Job {
 }
 
 /// Records the submission of a copy between these places.
-pub(crate) fn copy(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef) -> Job {
-    let letter = |place: &MemoryPlace| if is_host(place) { 'H' } else { 'D' };
-    let name = format!("copy {}to{}", letter(from), letter(to));
-    of_bytes(name, bytes, stream)
+pub(crate) fn submit_copy(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef) -> Job {
+    of_bytes(copy_name(is_host(to), is_host(from)), bytes, stream)
+}
+
+/// Returns the name of a copy. Each argument is true for memory of the host.
+fn copy_name(to: bool, from: bool) -> String {
+    let letter = |host| if host { 'H' } else { 'D' };
+    format!("copy {}to{}", letter(from), letter(to))
 }
 
 /// Records the submission of a fill.
-pub(crate) fn fill(bytes: u64, stream: &StreamRef) -> Job {
+pub(crate) fn submit_fill(bytes: u64, stream: &StreamRef) -> Job {
     of_bytes("fill".into(), bytes, stream)
 }
 
@@ -128,30 +131,26 @@ fn of_bytes(name: String, bytes: u64, stream: &StreamRef) -> Job {
 }
 
 /// Records the submission of a host function, which the trace shows by its address.
-pub(crate) fn host_function(address: usize, stream: &StreamRef) -> Job {
+pub(crate) fn submit_host_function(address: usize, stream: &StreamRef) -> Job {
     let fields = Object::new().text("function", &format!("{address:#x}"));
     Job::submit(JobKind::HostFunction, "host function".into(), track(stream), fields, 0)
 }
 
 /// Records the submission of the operation of a graph node; `None` for an operation that a trace does not show.
-pub(crate) fn node(operation: &Operation, stream: &StreamRef) -> Option<Job> {
+pub(crate) fn submit_node(operation: &Operation, stream: &StreamRef) -> Option<Job> {
     match operation {
-        Operation::Kernel(launch) => Some(kernel(&launch.ready, stream)),
+        Operation::Kernel(launch) => Some(submit_kernel(&launch.ready, stream)),
         Operation::Copy(operation) => Some(of_node(operation, stream)),
         Operation::Fill(operation) => {
             let bytes = operation.width * operation.value.bytes() * operation.height;
-            Some(fill(bytes, stream))
+            Some(submit_fill(bytes, stream))
         }
-        Operation::Host(function) => Some(host_function(function.function, stream)),
+        Operation::Host(function) => Some(submit_host_function(function.function, stream)),
         _ => None,
     }
 }
 
 fn of_node(copy: &CopyOperation, stream: &StreamRef) -> Job {
-    let letter = |base: Base| match base {
-        Base::Host(_) => 'H',
-        _ => 'D',
-    };
-    let name = format!("copy {}to{}", letter(copy.from.base), letter(copy.to.base));
-    of_bytes(name, copy.extent.bytes(), stream)
+    let [to, from] = copy.are_on_host();
+    of_bytes(copy_name(to, from), copy.extent.bytes(), stream)
 }

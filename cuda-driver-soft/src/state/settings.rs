@@ -40,7 +40,7 @@ fn parse_version(text: &str) -> Option<u32> {
 /// Returns the newest PTX version that a driver of this CUDA version accepts.
 pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
     // (CUDA version, PTX version) for the releases from 9.0 to 12.8 that changed the PTX version.
-    const RELEASES: [(u32, (u32, u32)); 22] = [
+    const RELEASES: [(u32, (u32, u32)); 23] = [
         (9000, (6, 0)),
         (9010, (6, 1)),
         (9020, (6, 2)),
@@ -62,6 +62,7 @@ pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
         (12030, (8, 3)),
         (12040, (8, 4)),
         (12050, (8, 5)),
+        (12070, (8, 6)),
         (12080, (8, 7)),
     ];
     match version {
@@ -132,6 +133,8 @@ mod tests {
         assert_eq!(newest_ptx(13050), (9, 5));
         assert_eq!(newest_ptx(13000), (9, 0));
         assert_eq!(newest_ptx(12090), (8, 8));
+        assert_eq!(newest_ptx(12080), (8, 7));
+        assert_eq!(newest_ptx(12070), (8, 6));
         assert_eq!(newest_ptx(12060), (8, 5));
         assert_eq!(newest_ptx(11070), (7, 7));
     }

@@ -62,6 +62,8 @@ impl Call {
             address: unsafe { argument.cast::<*const c_void>().read() },
         });
         let pointers = pointers.filter(|pointer| !pointer.address.is_null()).collect();
+        // Lines of earlier calls are not the reason of a failure of this call.
+        take_last_line();
         let begin = with(|recorder| {
             let (track, at) = (recorder.thread(), now());
             recorder.write(event(name, "call", "B", at, track).object("args", fields));

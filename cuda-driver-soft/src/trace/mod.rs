@@ -36,7 +36,7 @@ static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
 
 thread_local! {
-    /// The last line that the thread wrote to the log.
+    /// The last line that the thread wrote to the log in its current call.
     static LAST_LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -64,14 +64,16 @@ fn with<R>(record: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
 fn begin_by_environment() -> bool {
     let mut recorder = recorder();
     if STATE.load(Relaxed) == UNKNOWN {
-        let path = environment::trace();
-        let made = Recorder::new(path.as_deref().map(Path::new), false).map_err(|error| {
-            let line = format!("cuda-driver-soft: {}: {error}\n", environment::TRACE);
-            console::write(console::Stream::Error, line.as_bytes());
+        let traced = environment::trace().and_then(|path| {
+            let made = Recorder::new(Some(Path::new(&path)), false).map_err(|error| {
+                let line = format!("cuda-driver-soft: {}: {error}\n", environment::TRACE);
+                console::write(console::Stream::Error, line.as_bytes());
+            });
+            made.ok()
         });
-        match made {
-            Ok(made) if path.is_some() || environment::summary() => begin(&mut recorder, made),
-            _ => STATE.store(OFF, Relaxed),
+        match traced.or_else(|| environment::summary().then(Recorder::default)) {
+            Some(made) => begin(&mut recorder, made),
+            None => STATE.store(OFF, Relaxed),
         }
     }
     STATE.load(Relaxed) == ON
@@ -119,7 +121,7 @@ fn logged(line: &str) {
     });
 }
 
-/// Takes the last line that the calling thread wrote to the log.
+/// Takes the last line that the calling thread wrote to the log since its call began.
 fn take_last_line() -> String {
     let taken = LAST_LINE.try_with(|last| last.try_borrow_mut().map(|mut last| std::mem::take(&mut *last)));
     taken.ok().and_then(Result::ok).unwrap_or_default()

@@ -300,3 +300,23 @@ fn the_process_reports_objects_and_primary_contexts_at_exit() {
     assert_eq!(written.matches("leak: stream 0x").count(), 1, "{written}");
     assert_eq!(written.matches("leak: ").count(), 2, "{written}");
 }
+
+#[test]
+fn a_session_reports_objects_that_the_process_reports_too() {
+    if !software() || cfg!(windows) {
+        return;
+    }
+    let name = "leaks::a_session_reports_objects_that_the_process_reports_too";
+    let written = in_child(name, &[("CUDA_SOFT_CHECK", "leaks")], || {
+        let context = Context::new();
+        let mut stream = null_mut();
+        let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
+        check(unsafe { cuda().cuStreamCreate(&mut stream, 0) });
+        let found = checks.finish();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].to_string().starts_with("leak: stream 0x"), "{found:?}");
+        std::mem::forget(context);
+    });
+    let Some(written) = written else { return };
+    assert_eq!(written.matches("leak: stream 0x").count(), 1, "{written}");
+}

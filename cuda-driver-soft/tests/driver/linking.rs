@@ -238,3 +238,30 @@ fn launches_by_kernels_are_named_in_the_log() {
     });
     assert!(log.is_none_or(|log| log.contains("(dynamic parallelism) are not supported")));
 }
+
+/// The info log names the resources of kernels in host objects, as of those in PTX.
+#[test]
+fn the_info_log_contains_objects() {
+    let _context = Context::new();
+    let cuda = cuda();
+    let text = format!("{HEAD}.visible .entry k()\n{{\nret;\n}}\n");
+    let mut bytes = object(&text, 52);
+    let mut log = [0_u8; 4096];
+    let mut names = [
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_LOG_VERBOSE,
+    ];
+    let value = std::ptr::without_provenance_mut::<c_void>;
+    let mut values = [log.as_mut_ptr().cast(), value(log.len()), value(1)];
+    let (mut state, none) = (null_mut(), null_mut());
+    unsafe {
+        check(cuda.cuLinkCreate(3, names.as_mut_ptr(), values.as_mut_ptr(), &mut state));
+        let (data, kind) = (bytes.as_mut_ptr().cast(), Kind::CU_JIT_INPUT_OBJECT);
+        check(cuda.cuLinkAddData(state, kind, data, bytes.len(), c"a.o".as_ptr(), 0, none, null_mut()));
+        check(cuda.cuLinkComplete(state, &mut null_mut(), null_mut()));
+        check(cuda.cuLinkDestroy(state));
+    }
+    let log = CStr::from_bytes_until_nul(&log).unwrap().to_string_lossy();
+    assert!(log.contains("Compiling entry function 'k'"), "{log}");
+}

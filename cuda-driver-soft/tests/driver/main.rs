@@ -20,6 +20,8 @@ mod load;
 mod load_graphs;
 mod memory;
 mod module;
+mod node_attributes;
+mod other_contexts;
 mod pools;
 mod process;
 mod profile;

@@ -290,7 +290,7 @@ impl Scheduler {
                 state.workers.watching = false;
                 // Looks at the oldest task only: other threads may finish tasks all the time without ever running
                 // this one.
-                neglected = oldest.is_some_and(|id| state.is_unclaimed(id));
+                neglected = oldest.is_some_and(|id| state.can_be_taken(id));
             } else {
                 (naps, neglected) = (0, false);
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -204,7 +204,7 @@ impl Tasks {
     }
 
     /// Returns true if a thread could still take this task or a share in it.
-    pub(super) fn is_unclaimed(&self, id: TaskId) -> bool {
+    pub(super) fn can_be_taken(&self, id: TaskId) -> bool {
         self.ready.contains_key(&id) || self.running.iter().any(|r| r.id == id)
     }
 

@@ -1,0 +1,118 @@
+//! Tests of attributes of kernel nodes that change the shape of the launch: the attribute and the launch agree.
+
+use std::ptr::{null, null_mut};
+
+use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
+use cuda_driver_sys::*;
+
+/// Stores the number of blocks of a cluster, and a number other than 0 in a cooperative launch.
+const SHAPE: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+    .visible .entry shape(.param .u64 out) { .reg .b32 %r<4>; .reg .b64 %rd<2>;\n\
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %cluster_nctaid.x;\n\
+    mov.b32 %r2, %envreg1; mov.b32 %r3, %envreg2; or.b32 %r2, %r2, %r3;\n\
+    st.global.v2.u32 [%rd1], {%r1, %r2}; ret; }\n";
+
+const CLUSTER: CUlaunchAttributeID = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+const COOPERATIVE: CUlaunchAttributeID = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+
+fn cluster([x, y, z]: [u32; 3]) -> CUlaunchAttributeValue {
+    CUlaunchAttributeValue {
+        clusterDim: CUlaunchAttributeValue_union__clusterDim { x, y, z },
+    }
+}
+
+/// A node in a graph of its own, which launches the kernel [`SHAPE`].
+struct Node {
+    graph: CUgraph,
+    node: CUgraphNode,
+    out: CUdeviceptr,
+}
+
+impl Node {
+    fn new(kernel: &Kernel, grid: u32) -> Node {
+        let (mut graph, mut node, mut out) = (null_mut(), null_mut(), 0);
+        unsafe {
+            check(cuda().cuMemAlloc(&mut out, 8));
+            check(cuda().cuGraphCreate(&mut graph, 0));
+        }
+        let mut pointers = [ptr(&mut out)];
+        let params = CUDA_KERNEL_NODE_PARAMS {
+            func: kernel.function,
+            gridDimX: grid,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 1,
+            blockDimY: 1,
+            blockDimZ: 1,
+            kernelParams: pointers.as_mut_ptr(),
+            ..Default::default()
+        };
+        check(unsafe { cuda().cuGraphAddKernelNode(&mut node, graph, null(), 0, &params) });
+        Node { graph, node, out }
+    }
+
+    fn set(&self, id: CUlaunchAttributeID, value: CUlaunchAttributeValue) {
+        check(unsafe { cuda().cuGraphKernelNodeSetAttribute(self.node, id, &value) });
+    }
+
+    fn copy_from(&self, other: &Node) -> CUresult {
+        unsafe { cuda().cuGraphKernelNodeCopyAttributes(self.node, other.node) }
+    }
+
+    /// Launches the graph; returns the number of blocks of a cluster, and true if the launch is cooperative.
+    fn run(&self) -> (u32, bool) {
+        let (mut exec, mut shape) = (null_mut(), [0_u32; 2]);
+        unsafe {
+            check(cuda().cuGraphInstantiateWithFlags(&mut exec, self.graph, 0));
+            check(cuda().cuGraphLaunch(exec, null_mut()));
+            check(cuda().cuCtxSynchronize());
+            check(cuda().cuMemcpyDtoH((&raw mut shape).cast(), self.out, 8));
+            check(cuda().cuGraphExecDestroy(exec));
+        }
+        (shape[0], shape[1] != 0)
+    }
+}
+
+#[test]
+fn a_node_runs_with_its_attributes() {
+    if !software() {
+        return; // the meaning of a cluster size of zeros is not known
+    }
+    let _context = Context::new();
+    let kernel = Kernel::from_ptx(&std::ffi::CString::new(SHAPE).unwrap(), "shape");
+    let (node, plain) = (Node::new(&kernel, 4), Node::new(&kernel, 4));
+    node.set(CLUSTER, cluster([2, 1, 1]));
+    assert_eq!(node.run(), (2, false));
+    node.set(CLUSTER, cluster([0; 3]));
+    assert_eq!(node.run(), (1, false));
+    node.set(CLUSTER, cluster([4, 1, 1]));
+    node.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 });
+    assert_eq!(node.run(), (4, true));
+    check(plain.copy_from(&node));
+    assert_eq!(plain.run(), (4, true));
+    let empty = Node::new(&kernel, 4);
+    check(node.copy_from(&empty));
+    assert_eq!(node.run(), (1, false));
+    plain.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 0 });
+    assert_eq!(plain.run(), (4, false));
+    // A copied size must suit the grid, as one that is set.
+    let three = Node::new(&kernel, 3);
+    expect(three.copy_from(&plain), 912);
+    assert_eq!(three.run(), (1, false));
+}
+
+/// A kernel that requires a cluster size keeps it, with any attributes.
+#[test]
+fn a_required_cluster_size_stays() {
+    if !software() {
+        return;
+    }
+    let _context = Context::new();
+    let text = SHAPE.replace("(.param .u64 out) {", "(.param .u64 out) .reqnctapercluster 2,1,1 {");
+    let kernel = Kernel::from_ptx(&std::ffi::CString::new(text).unwrap(), "shape");
+    let node = Node::new(&kernel, 4);
+    assert_eq!(node.run(), (2, false));
+    node.set(CLUSTER, cluster([0; 3]));
+    node.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 });
+    assert_eq!(node.run(), (2, true));
+}

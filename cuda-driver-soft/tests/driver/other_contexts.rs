@@ -1,0 +1,131 @@
+//! Tests of objects that are changed or destroyed while another context than their own is current, or none.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::time::Duration;
+
+use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
+use cuda_driver_sys::*;
+
+/// Kernels that load texel 1 of a texture object and of a texture reference.
+const KERNELS: &str = ".version 7.8\n.target sm_75\n.address_size 64\n.global .texref tr;\n\
+    .visible .entry object(.param .u64 out, .param .u64 texture) { .reg .b64 %o, %t; .reg .b32 %r<4>, %x;\n\
+    ld.param.u64 %o, [out]; ld.param.u64 %t, [texture]; mov.b32 %x, 1;\n\
+    tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [%t, {%x}]; st.global.u32 [%o], %r0; ret; }\n\
+    .visible .entry reference(.param .u64 out) { .reg .b64 %o; .reg .b32 %r<4>, %x;\n\
+    ld.param.u64 %o, [out]; mov.b32 %x, 1;\n\
+    tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [tr, {%x}]; st.global.u32 [%o], %r0; ret; }\n";
+
+const BYTES: usize = 64;
+const U32: CUarray_format = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32;
+
+/// Returns memory in which each word is `value`.
+fn words(value: u32) -> CUdeviceptr {
+    let mut memory = 0;
+    unsafe {
+        check(cuda().cuMemAlloc(&mut memory, BYTES));
+        check(cuda().cuMemsetD32(memory, value, BYTES / 4));
+    }
+    memory
+}
+
+fn first_word(memory: CUdeviceptr) -> u32 {
+    let mut word = 0_u32;
+    check(unsafe { cuda().cuMemcpyDtoH((&raw mut word).cast(), memory, 4) });
+    word
+}
+
+/// A host function that gives a call which does not wait for its stream the time to end first.
+unsafe extern "system" fn linger(_: *mut c_void) {
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+fn queue_linger() {
+    check(unsafe { cuda().cuLaunchHostFunc(null_mut(), Some(linger), null_mut()) });
+}
+
+fn kernel(name: &str) -> Kernel {
+    Kernel::from_ptx(&std::ffi::CString::new(KERNELS).unwrap(), name)
+}
+
+/// Runs a function while a new context is current.
+fn in_another_context(run: impl FnOnce()) {
+    let _other = Context::new();
+    run();
+}
+
+#[test]
+fn the_destruction_of_a_texture_waits_for_its_context() {
+    if !software() {
+        return; // a GPU may fault
+    }
+    let _context = Context::new();
+    let kernel = kernel("object");
+    let (mut out, memory, mut texture) = (words(0), words(7), 0);
+    let resource = CUDA_RESOURCE_DESC {
+        resType: CUresourcetype::CU_RESOURCE_TYPE_LINEAR,
+        res: CUDA_RESOURCE_DESC_st__res {
+            linear: CUDA_RESOURCE_DESC_st__res__linear {
+                devPtr: memory,
+                format: U32,
+                numChannels: 1,
+                sizeInBytes: BYTES,
+            },
+        },
+        flags: 0,
+    };
+    let settings = CUDA_TEXTURE_DESC {
+        flags: CU_TRSF_READ_AS_INTEGER,
+        ..Default::default()
+    };
+    check(unsafe { cuda().cuTexObjectCreate(&mut texture, &resource, &settings, std::ptr::null()) });
+    queue_linger();
+    check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut out), ptr(&mut texture)]));
+    in_another_context(|| check(unsafe { cuda().cuTexObjectDestroy(texture) }));
+    assert_eq!(first_word(out), 7);
+}
+
+#[test]
+fn a_new_binding_of_a_reference_waits_for_its_context() {
+    if !software() {
+        return;
+    }
+    let _context = Context::new();
+    let kernel = kernel("reference");
+    let (mut out, old, new, mut reference) = (words(0), words(7), words(8), null_mut());
+    unsafe {
+        check(cuda().cuModuleGetTexRef(&mut reference, kernel.module, c"tr".as_ptr()));
+        check(cuda().cuTexRefSetFormat(reference, U32, 1));
+        check(cuda().cuTexRefSetFlags(reference, CU_TRSF_READ_AS_INTEGER));
+        check(cuda().cuTexRefSetAddress(null_mut(), reference, old, BYTES));
+    }
+    queue_linger();
+    check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut out)]));
+    in_another_context(|| check(unsafe { cuda().cuTexRefSetAddress(null_mut(), reference, new, BYTES) }));
+    assert_eq!(first_word(out), 7);
+    check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut out)]));
+    assert_eq!(first_word(out), 8);
+}
+
+#[test]
+fn all_references_of_a_module_end_with_it() {
+    if !software() {
+        return; // NVIDIA's driver crashes
+    }
+    let context = Context::new();
+    let module = kernel("reference").module;
+    let mut references = [null_mut(); 3];
+    check(unsafe { cuda().cuCtxPopCurrent(null_mut()) });
+    for reference in &mut references {
+        check(unsafe { cuda().cuModuleGetTexRef(reference, module, c"tr".as_ptr()) });
+    }
+    check(unsafe { cuda().cuCtxPushCurrent(context.0) });
+    let mut flags = 0;
+    for reference in references {
+        check(unsafe { cuda().cuTexRefGetFlags(&mut flags, reference) });
+    }
+    check(unsafe { cuda().cuModuleUnload(module) });
+    for reference in references {
+        expect(unsafe { cuda().cuTexRefGetFlags(&mut flags, reference) }, 709);
+    }
+}
