@@ -456,22 +456,38 @@ impl GraphStore {
     /// original.
     pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
         self.check_no_memory(graph)?;
-        // Nodes of the copy, and the child graphs whose copies they get.
-        let mut children = Vec::new();
-        let copy = self.clone_level(graph, &mut children)?;
-        while let Some((node, child)) = children.pop() {
-            let child = self.clone_level(child, &mut children)?;
-            self.node_mut(node)?.operation = Operation::Child(child);
-            self.graph_mut(child)?.owner = Some(node);
+        let copy = self.create();
+        if let Err(error) = self.copy_levels(graph, copy) {
+            // The originals still have all nodes and references, so nothing else ends here.
+            let mut partial = Destroyed::default();
+            let nodes = self.take_graph(copy, &mut partial);
+            self.take_nodes(nodes, &mut partial);
+            let _ = partial.end();
+            return Err(error);
         }
         Ok(copy)
     }
 
-    /// Copies a graph without its child graphs. Adds the nodes that need copies of child graphs to `children`.
-    fn clone_level(&mut self, graph: usize, children: &mut Vec<(usize, usize)>) -> Result<usize> {
+    /// Copies a graph and its child graphs to `copy`, which is empty.
+    fn copy_levels(&mut self, graph: usize, copy: usize) -> Result<()> {
+        // Nodes of the copy, and the child graphs whose copies they get.
+        let mut children = Vec::new();
+        self.copy_level(graph, copy, &mut children)?;
+        while let Some((node, child)) = children.pop() {
+            let copy = self.create();
+            self.node_mut(node)?.operation = Operation::Child(copy);
+            self.graph_mut(copy)?.owner = Some(node);
+            self.copy_level(child, copy, &mut children)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a graph without its child graphs to `copy`, which is empty. Adds the nodes that need copies of child graphs
+    /// to `children`.
+    fn copy_level(&mut self, graph: usize, copy: usize, children: &mut Vec<(usize, usize)>) -> Result<()> {
         let objects = self.graph(graph)?.objects.clone();
         user_object::retain_all(&objects)?;
-        let copy = self.create();
+        self.graph_mut(copy)?.objects = objects;
         let nodes = self.graph(graph)?.nodes.clone();
         // A node may depend on a node that was created later, so the dependencies are copied after all nodes.
         let mut clones = HashMap::new();
@@ -504,8 +520,8 @@ impl GraphStore {
         }
         let next_local = self.graph(graph)?.next_local;
         let made = self.graph_mut(copy)?;
-        (made.clones, made.objects, made.next_local) = (clones, objects, next_local);
-        Ok(copy)
+        (made.clones, made.next_local) = (clones, next_local);
+        Ok(())
     }
 
     /// `cuGraphDestroy`: destroys a graph that has no owner and that no stream captures to. The caller drops the
@@ -730,5 +746,31 @@ impl Destroyed {
     /// Releases the user objects of the graphs.
     pub(crate) fn end(self) -> Result<()> {
         user_object::release_all(self.objects.into_iter().flatten(), &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_clone_leaves_nothing() {
+        const DEAD: usize = 1;
+        let object = user_object::create(Arc::new(|| ()), 1).unwrap();
+        let mut store = GraphStore::default();
+        let graphs = [(); 3].map(|()| store.create());
+        store.graph_mut(graphs[0]).unwrap().objects.insert(object, 1);
+        for child in &graphs[1..] {
+            store.add_owned(graphs[0], Vec::new(), *child).unwrap();
+        }
+        // The second child graph has a reference that cannot be added.
+        store.graph_mut(graphs[2]).unwrap().objects.insert(DEAD, 1);
+        let sizes = |store: &GraphStore| (store.graphs.len(), store.nodes.len());
+        let before = sizes(&store);
+        assert!(store.clone_graph(graphs[0]).is_err());
+        assert_eq!(sizes(&store), before);
+        // The object has its first reference only.
+        user_object::release(object, 1, &[]).unwrap();
+        assert!(user_object::check(object).is_err());
     }
 }
