@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => println!("Missing: this driver has cuFuncGetParamCount"),
     }
 
-    // A kernel's fault is returned by a later call, and is sticky: every later call that uses a context returns it, too.
+    // A kernel's fault is returned by a later call, and is sticky: every later call that uses a context returns it,
+    // too.
     let stream = Stream::new(&context)?;
     // SAFETY: the kernel has no parameters. The context is not used for other work.
     unsafe { module.function("trap")?.launch(&stream, LaunchConfig::default(), ())? };

@@ -1,13 +1,13 @@
-//! Multiplies two matrices in tiles of 16 x 16 values, which the threads of a block share, and checks every value against the
-//! CPU.
+//! Multiplies two matrices in tiles of 16 x 16 values, which the threads of a block share, and checks every value
+//! against the CPU.
 
 use std::error::Error;
 
 use cuda_driver::{Context, Device, DeviceBuffer, Event, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `matmul_f32(a, b, c, m, n, k)`: each block loads a tile of `a` and one of `b` to shared memory, adds their products, and
-/// continues to the next tiles. The source is `tests/kernels/matmul.cu`.
+/// `matmul_f32(a, b, c, m, n, k)`: each block loads a tile of `a` and one of `b` to shared memory, adds their products,
+/// and continues to the next tiles. The source is `tests/kernels/matmul.cu`.
 const PTX: &str = include_str!("../tests/kernels/generated/matmul.ptx");
 
 const TILE: u32 = 16;

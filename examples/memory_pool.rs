@@ -62,8 +62,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for round in 1..=3 {
         let mut scratch = StreamBuffer::<f32>::alloc_from(&pool, &context, &stream, COUNT)?;
-        // SAFETY: `values` stays alive and untouched until the stream is synchronised. The arguments have the types of the
-        // kernel's parameters. No other stream uses the scratch memory, which is freed after the last copy.
+        // SAFETY: `values` stays alive and untouched until the stream is synchronised. The arguments have the types of
+        // the kernel's parameters. No other stream uses the scratch memory, which is freed after the last copy.
         unsafe {
             scratch.as_mut_slice().copy_from_async(&values, &stream)?;
             let config = LaunchConfig::covering(COUNT as u32, 256);

@@ -6,8 +6,8 @@ use std::error::Error;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `reduce_sum_u64(in, out, n)`: stores the sum of each block of 256 values, which its threads add pair by pair. The source is
-/// `tests/kernels/reduce.cu`.
+/// `reduce_sum_u64(in, out, n)`: stores the sum of each block of 256 values, which its threads add pair by pair. The
+/// source is `tests/kernels/reduce.cu`.
 const PTX: &str = include_str!("../tests/kernels/generated/reduce.ptx");
 
 const BLOCK: u32 = 256;
@@ -29,8 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut out = DeviceBuffer::<u64>::alloc(&context, count.div_ceil(BLOCK) as usize)?;
         println!("{count} values to {}", out.len());
         let arguments = (sums.as_slice(), out.as_mut_slice(), count);
-        // SAFETY: the kernel reads `count` values, and writes one for each block; both buffers stay until it is done. Kernels of
-        // one stream run one after the other.
+        // SAFETY: the kernel reads `count` values, and writes one for each block; both buffers stay until it is done.
+        // Kernels of one stream run one after the other.
         unsafe { reduce.launch(&stream, LaunchConfig::covering(count, BLOCK), arguments) }?;
         read.push(std::mem::replace(&mut sums, out));
     }

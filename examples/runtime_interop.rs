@@ -1,8 +1,8 @@
 //! The CUDA runtime and cuBLAS next to this crate: they share the primary context, so each can use the other's
 //! pointers.
 //!
-//! Needs a GPU, `libcudart.so` and, for the last part, `libcublas.so`, which are loaded at run time: set `LD_LIBRARY_PATH`
-//! to the toolkit's `lib64` if the system's loader does not find them.
+//! Needs a GPU, `libcudart.so` and, for the last part, `libcublas.so`, which are loaded at run time: set
+//! `LD_LIBRARY_PATH` to the toolkit's `lib64` if the system's loader does not find them.
 
 #[cfg(target_os = "linux")]
 mod linux {

@@ -152,8 +152,8 @@ impl Error {
     }
 
     /// Returns the error with `log`. An error of another library than [`DEFAULT`] stays unchanged, because the bits for
-    /// the number of the messages are in use. The text of a [`Refusal`] comes before the messages, and messages that the
-    /// error already has come after the new ones.
+    /// the number of the messages are in use. The text of a [`Refusal`] comes before the messages, and messages that
+    /// the error already has come after the new ones.
     #[cold]
     #[inline]
     pub(crate) fn with_log(mut self, log: ErrorLog<'_>) -> Self {

@@ -101,9 +101,9 @@ impl Function {
 
     /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)).
     ///
-    /// `arguments` is a tuple of values, a [`ParamBuffer`](crate::ParamBuffer), or an array of pointers to the values. The
-    /// values are copied before the call returns. The current context is not changed: on the null stream, the caller must
-    /// make one current; other streams do not need that.
+    /// `arguments` is a tuple of values, a [`ParamBuffer`](crate::ParamBuffer), or an array of pointers to the values.
+    /// The values are copied before the call returns. The current context is not changed: on the null stream, the
+    /// caller must make one current; other streams do not need that.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
@@ -123,8 +123,9 @@ impl Function {
     /// ```
     ///
     /// # Safety
-    /// The arguments must have the number, order and types that the kernel was compiled with. All memory that the kernel
-    /// accesses must stay allocated until the kernel is done, and must not be accessed by work that does not wait for it.
+    /// The arguments must have the number, order and types that the kernel was compiled with. All memory that the
+    /// kernel accesses must stay allocated until the kernel is done, and must not be accessed by work that does not
+    /// wait for it.
     ///
     /// With debug assertions, and if the driver is not older than CUDA 12.4, the number and sizes of the arguments are
     /// [compared](Self::check_args) with the kernel's parameters before the call, unless the arguments are bare
@@ -192,8 +193,8 @@ impl Function {
     /// Same as [`launch`](Self::launch).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks than can run at once, `CUDA_ERROR_INVALID_VALUE` for
-    /// a packed buffer, and the errors of [`launch`](Self::launch).
+    /// Returns `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks than can run at once,
+    /// `CUDA_ERROR_INVALID_VALUE` for a packed buffer, and the errors of [`launch`](Self::launch).
     #[inline]
     #[doc(alias = "cuLaunchCooperativeKernel")]
     #[track_caller]

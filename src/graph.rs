@@ -1,8 +1,8 @@
 //! Graphs: work that is described once and launched many times.
 //!
 //! A [`Graph`] is a description: nodes, and edges that order them. It is recorded from a stream
-//! ([`Stream::capture`](crate::Stream::capture)) or built node by node. [`instantiate`](crate::Graph::instantiate) makes a
-//! [`GraphExec`] from it, which streams launch.
+//! ([`Stream::capture`](crate::Stream::capture)) or built node by node. [`instantiate`](crate::Graph::instantiate)
+//! makes a [`GraphExec`] from it, which streams launch.
 //!
 //! ```
 //! # use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};

@@ -37,7 +37,8 @@ pub struct GraphicsResource {
     context: Option<Context>,
 }
 
-// SAFETY: the handle may be used on any thread; the functions of OpenGL, which are bound to a thread, are not called here.
+// SAFETY: the handle may be used on any thread; the functions of OpenGL, which are bound to a thread, are not called
+// here.
 unsafe impl Send for GraphicsResource {}
 // SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for GraphicsResource {}
@@ -65,7 +66,8 @@ impl GraphicsResource {
     /// ([`cuGraphicsMapResources`](checked::graphics_map_resources)).
     ///
     /// # Safety
-    /// The graphics API must not use the resources while they are mapped. They must not be dropped while they are mapped.
+    /// The graphics API must not use the resources while they are mapped. They must not be dropped while they are
+    /// mapped.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ALREADY_MAPPED` if one of them is mapped.
@@ -99,7 +101,8 @@ impl GraphicsResource {
     /// ([`cuGraphicsResourceGetMappedPointer`](checked::graphics_resource_get_mapped_pointer)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, and `CUDA_ERROR_NOT_MAPPED_AS_POINTER` for an image.
+    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, and `CUDA_ERROR_NOT_MAPPED_AS_POINTER` for an
+    /// image.
     #[inline]
     #[doc(alias = "cuGraphicsResourceGetMappedPointer")]
     #[track_caller]
@@ -112,8 +115,8 @@ impl GraphicsResource {
     /// image is unmapped ([`cuGraphicsSubResourceGetMappedArray`](checked::graphics_sub_resource_get_mapped_array)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, `CUDA_ERROR_NOT_MAPPED_AS_ARRAY` for a buffer, and
-    /// `CUDA_ERROR_INVALID_VALUE` if there is no such array.
+    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, `CUDA_ERROR_NOT_MAPPED_AS_ARRAY` for a buffer,
+    /// and `CUDA_ERROR_INVALID_VALUE` if there is no such array.
     #[inline]
     #[doc(alias = "cuGraphicsSubResourceGetMappedArray")]
     #[track_caller]
@@ -126,7 +129,8 @@ impl GraphicsResource {
     /// ([`cuGraphicsResourceGetMappedMipmappedArray`](checked::graphics_resource_get_mapped_mipmapped_array)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY` for a buffer.
+    /// Returns `CUDA_ERROR_NOT_MAPPED` if the resource is not mapped, and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY` for a
+    /// buffer.
     #[inline]
     #[doc(alias = "cuGraphicsResourceGetMappedMipmappedArray")]
     #[track_caller]
@@ -135,8 +139,8 @@ impl GraphicsResource {
         unsafe { checked::graphics_resource_get_mapped_mipmapped_array(self.raw) }
     }
 
-    /// Unregisters the resource ([`cuGraphicsUnregisterResource`](checked::graphics_unregister_resource)). Dropping does the
-    /// same.
+    /// Unregisters the resource ([`cuGraphicsUnregisterResource`](checked::graphics_unregister_resource)). Dropping
+    /// does the same.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_UNKNOWN` if it is mapped.

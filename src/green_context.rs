@@ -13,9 +13,9 @@ use crate::{Context, Device, Error, Event, Result, checked};
 
 /// A green context: a context whose work runs on a part of the device's multiprocessors. Needs CUDA 12.4.
 ///
-/// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed; it shares the address space of the
-/// device's [primary context](crate::PrimaryContext), which it retains. Clones, and all objects created in the green
-/// context, are references to it. The last reference destroys it.
+/// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed; it shares the address space of
+/// the device's [primary context](crate::PrimaryContext), which it retains. Clones, and all objects created in the
+/// green context, are references to it. The last reference destroys it.
 ///
 /// ```
 /// use cuda_driver::{Device, GreenContext, sys::CUdevResourceType};
@@ -152,8 +152,8 @@ impl GreenContext {
     /// ([`cuCtxFromGreenCtx`](checked::ctx_from_green_ctx)).
     ///
     /// # Safety
-    /// The handle must be live. No other code may destroy the green context, or leave it current on a thread after the last
-    /// reference is dropped.
+    /// The handle must be live. No other code may destroy the green context, or leave it current on a thread after the
+    /// last reference is dropped.
     ///
     /// # Errors
     /// Returns an error if the driver does not convert it to a context. The green context is then leaked.

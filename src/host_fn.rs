@@ -52,8 +52,8 @@ struct Task {
     function: Box<dyn FnOnce() + Send>,
 }
 
-/// Functions that were queued and did not run yet, in the order of their numbers. The driver gets the number instead of a
-/// pointer: even if it calls a function twice, or calls one although queueing failed, nothing is freed twice.
+/// Functions that were queued and did not run yet, in the order of their numbers. The driver gets the number instead of
+/// a pointer: even if it calls a function twice, or calls one although queueing failed, nothing is freed twice.
 static TASKS: Mutex<ManuallyDrop<Vec<Task>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
 
 /// The number of the newest task. It changes under the lock of [`TASKS`].
@@ -121,8 +121,8 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     };
     let number = store_task(id, Box::new(function));
     let data = ptr::without_provenance_mut(number);
-    // SAFETY: `run` may be called with any number, on any thread and any number of times: the function is `Send`, and the
-    // first call removes it from the table.
+    // SAFETY: `run` may be called with any number, on any thread and any number of times: the function is `Send`, and
+    // the first call removes it from the table.
     let result = unsafe {
         match mode {
             None => checked::launch_host_func(stream, Some(run), data),
@@ -210,7 +210,8 @@ fn resume(matches: impl Fn(&StoredPanic) -> bool) {
     }
 }
 
-/// Moves the panics of a stream to its context, because the stream is destroyed or its handle was reused by a new stream.
+/// Moves the panics of a stream to its context, because the stream is destroyed or its handle was reused by a new
+/// stream.
 #[inline]
 pub(crate) fn stream_destroyed(stream: sys::CUstream, context: Option<sys::CUcontext>) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {

@@ -117,12 +117,12 @@ impl<T> IpcBuffer<T> {
     /// follows from the size of the allocation ([`cuMemGetAddressRange`](checked::mem_get_address_range)).
     ///
     /// # Safety
-    /// The handle must come from a process that keeps the memory allocated until this buffer is dropped and all work that
-    /// uses it is done.
+    /// The handle must come from a process that keeps the memory allocated until this buffer is dropped and all work
+    /// that uses it is done.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, `CUDA_ERROR_INVALID_VALUE` for an invalid
-    /// handle, and `CUDA_ERROR_TOO_MANY_PEERS` if the devices of both processes cannot be connected.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, `CUDA_ERROR_INVALID_VALUE` for an
+    /// invalid handle, and `CUDA_ERROR_TOO_MANY_PEERS` if the devices of both processes cannot be connected.
     #[inline]
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[doc(alias = "cuMemGetAddressRange")]
@@ -160,9 +160,9 @@ impl<T> IpcBuffer<T> {
     /// Takes ownership of memory that was opened in `context`.
     ///
     /// # Safety
-    /// The address must come from [`cuIpcOpenMemHandle`](checked::ipc_open_mem_handle) in that context for memory of at least
-    /// `len` values. No other code may close it, and the process that allocated it must keep it as [`open`](Self::open)
-    /// requires.
+    /// The address must come from [`cuIpcOpenMemHandle`](checked::ipc_open_mem_handle) in that context for memory of at
+    /// least `len` values. No other code may close it, and the process that allocated it must keep it as
+    /// [`open`](Self::open) requires.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
@@ -244,16 +244,16 @@ impl Event {
         Ok(EventHandle(raw))
     }
 
-    /// Opens an event of another process ([`cuIpcOpenEventHandle`](checked::ipc_open_event_handle)). Dropping it destroys
-    /// only this process's part.
+    /// Opens an event of another process ([`cuIpcOpenEventHandle`](checked::ipc_open_event_handle)). Dropping it
+    /// destroys only this process's part.
     ///
     /// # Safety
     /// The handle must come from a process that does not destroy its event until the returned event is dropped and
     /// no stream waits for it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, and `CUDA_ERROR_MAP_FAILED` for an invalid
-    /// handle.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` in the process that made the handle, and `CUDA_ERROR_MAP_FAILED` for an
+    /// invalid handle.
     #[inline]
     #[doc(alias = "cuIpcOpenEventHandle")]
     #[track_caller]

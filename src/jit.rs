@@ -31,8 +31,8 @@ pub(crate) fn ptx(ptx: &str, function: Function) -> Result<CString, JitError> {
     }
 }
 
-/// Reads a PTX file. Errors of reading name the function `reading`, and errors about the text name `function`. For a binary,
-/// the error advises to use `instead`.
+/// Reads a PTX file. Errors of reading name the function `reading`, and errors about the text name `function`. For a
+/// binary, the error advises to use `instead`.
 #[inline]
 #[track_caller]
 pub(crate) fn read_ptx(path: &Path, reading: Function, function: Function, instead: &str) -> Result<CString, JitError> {

@@ -51,15 +51,15 @@
 //!   can be [copied to the host](Download).
 //! - A panic in a [host function](Stream::launch_host_fn) resumes in the next `synchronize` of its stream, of an event
 //!   recorded after it, or of the context.
-//! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
-//!   other libraries; [`check_in`] turns their codes into errors.
+//! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may
+//!   use other libraries; [`check_in`] turns their codes into errors.
 //! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw`
 //!   and `into_raw` return the handle of an object for other libraries.
 //!
 //! # Errors
 //!
-//! An [`Error`] holds a [code](sys::CUresult), the function that returned it, and the caller's line. The documentation of
-//! each function lists the codes for its own failures. In addition, nearly every call may return
+//! An [`Error`] holds a [code](sys::CUresult), the function that returned it, and the caller's line. The documentation
+//! of each function lists the codes for its own failures. In addition, nearly every call may return
 //!
 //! - a [fault](Error::is_fault) of earlier work;
 //! - `CUDA_ERROR_NOT_INITIALIZED` before [`init`], and in a process that was forked after it;
@@ -67,9 +67,9 @@
 //!
 //! # Features
 //!
-//! Both features belong to [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`, for
-//! programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and adds
-//! newer items. The feature `loader` of [`sys`] is always on.
+//! Both features belong to [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`,
+//! for programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and
+//! adds newer items. The feature `loader` of [`sys`] is always on.
 // This crate writes nothing to standard output and standard error, which belong to the program.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

@@ -121,7 +121,8 @@ impl Library {
     /// Compiles PTX with options for the compiler.
     ///
     /// # Errors
-    /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver.
+    /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the
+    /// driver.
     #[inline]
     #[doc(alias = "cuLibraryLoadData")]
     #[track_caller]
@@ -150,8 +151,8 @@ impl Library {
         loaded.map_err(|error| error.at(path))
     }
 
-    /// Loads a file with PTX, a cubin or a fat binary, with options for the compiler. The file is read here and loaded from
-    /// memory, as by [`Module::load`].
+    /// Loads a file with PTX, a cubin or a fat binary, with options for the compiler. The file is read here and loaded
+    /// from memory, as by [`Module::load`].
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
@@ -190,7 +191,8 @@ impl Library {
     /// Loads an image from memory with options for the compiler.
     ///
     /// # Errors
-    /// Same as [`from_image`](Self::from_image), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver.
+    /// Same as [`from_image`](Self::from_image), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the
+    /// driver.
     ///
     /// # Safety
     /// Same as [`Module::from_image`].
@@ -236,8 +238,8 @@ impl Library {
     /// Loads an image.
     ///
     /// # Safety
-    /// `image` must point to a complete cubin or fat binary, or to NUL-terminated text, and must never be freed if it is
-    /// preserved.
+    /// `image` must point to a complete cubin or fat binary, or to NUL-terminated text, and must never be freed if it
+    /// is preserved.
     #[inline]
     #[track_caller]
     unsafe fn of_data(image: *const u8, options: &JitOptions, preserved: bool) -> Result<Self, JitError> {
@@ -250,7 +252,8 @@ impl Library {
         };
         let mut library_values = [core::ptr::without_provenance_mut(1)];
         let library_values = &mut library_values[..library_options.len()];
-        // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers live in `request`.
+        // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers live in
+        // `request`.
         let loaded =
             unsafe { checked::library_load_data(image.cast(), names, values, library_options, library_values) };
         let library = match loaded {
@@ -268,8 +271,8 @@ impl Library {
         Ok(library)
     }
 
-    /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses. Empty if
-    /// the compiler printed nothing, if [`JitOptions::log_bytes`] is 0, and for a library from a raw handle.
+    /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses.
+    /// Empty if the compiler printed nothing, if [`JitOptions::log_bytes`] is 0, and for a library from a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
@@ -326,8 +329,8 @@ impl Library {
         Ok(found.map(|raw| Kernel::new(raw, Some(self.clone()))).collect())
     }
 
-    /// Returns the library's module in a context ([`cuLibraryGetModule`](checked::library_get_module)). It is unloaded with
-    /// the library.
+    /// Returns the library's module in a context ([`cuLibraryGetModule`](checked::library_get_module)). It is unloaded
+    /// with the library.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the context's device.
@@ -358,8 +361,8 @@ impl Library {
         Ok(Global::new(ptr, found.bytes, Some(context.clone()), self.inner.clone()))
     }
 
-    /// Finds a managed variable by its name ([`cuLibraryGetManaged`](checked::library_get_managed)). All contexts share it,
-    /// and no context is needed to find it; [`Global::read`] and [`Global::write`] need a current context.
+    /// Finds a managed variable by its name ([`cuLibraryGetManaged`](checked::library_get_managed)). All contexts share
+    /// it, and no context is needed to find it; [`Global::read`] and [`Global::write`] need a current context.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_FOUND` if there is no managed variable of that name.

@@ -15,7 +15,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUjitInputType, CUresult, Function};
 use crate::{Borrowed, Context, Module, Result, checked};
 
-/// A linker, which combines inputs that use each other's functions and variables into one image for the context's device.
+/// A linker, which combines inputs that use each other's functions and variables into one image for the context's
+/// device.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, JitOptions, Linker};
@@ -38,20 +39,21 @@ pub struct Linker {
     raw: sys::CUlinkState,
     /// `None` for a borrowed linker.
     context: Option<Context>,
-    /// The arrays that the driver keeps, and the logs that it writes, until the linker is destroyed. `None` for a linker
-    /// from a raw handle.
+    /// The arrays that the driver keeps, and the logs that it writes, until the linker is destroyed. `None` for a
+    /// linker from a raw handle.
     request: Option<jit::Request>,
 }
 
-// SAFETY: a linker handle may be used on any thread. It is not `Sync`, because the driver writes the logs in every call.
+// SAFETY: a linker handle may be used on any thread. It is not `Sync`, because the driver writes the logs in every
+// call.
 unsafe impl Send for Linker {}
 
 impl Linker {
     /// Creates a linker ([`cuLinkCreate`](checked::link_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver, `CUDA_ERROR_INVALID_VALUE` for one
-    /// that a linker does not accept, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver, `CUDA_ERROR_INVALID_VALUE` for
+    /// one that a linker does not accept, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuLinkCreate")]
     #[track_caller]
@@ -59,8 +61,8 @@ impl Linker {
         let mut request = jit::Request::new(options, Function::cuLinkCreate_v2)?;
         let _current = context.enter()?;
         let (names, values) = request.arrays();
-        // SAFETY: each option has a value of its type. The linker owns the arrays and buffers, whose addresses do not change,
-        // and destroys the handle before them.
+        // SAFETY: each option has a value of its type. The linker owns the arrays and buffers, whose addresses do not
+        // change, and destroys the handle before them.
         match unsafe { checked::link_create(names, values) } {
             Ok(raw) => Ok(Self {
                 raw,
@@ -199,8 +201,8 @@ impl Linker {
     /// Safety.
     ///
     /// # Safety
-    /// The file must be complete, unmodified output of NVIDIA's tools: the driver crashes on a truncated binary. For PTX,
-    /// [`add_ptx_file`](Self::add_ptx_file) is a safe alternative.
+    /// The file must be complete, unmodified output of NVIDIA's tools: the driver crashes on a truncated binary. For
+    /// PTX, [`add_ptx_file`](Self::add_ptx_file) is a safe alternative.
     #[inline]
     #[doc(alias = "cuLinkAddFile")]
     #[track_caller]
@@ -241,8 +243,8 @@ impl Linker {
         let mut request = jit::Request::of_input(options, Function::cuLinkAddData_v2)?;
         let _current = self.enter()?;
         let (names, values) = request.arrays();
-        // SAFETY: the handle is live, each option has a value of its type, and the driver keeps none of the arguments; the
-        // data is upheld by the caller.
+        // SAFETY: the handle is live, each option has a value of its type, and the driver keeps none of the arguments;
+        // the data is upheld by the caller.
         match unsafe { checked::link_add_data(self.raw, kind, data, Some(&name), names, values) } {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed(error)),
@@ -321,8 +323,8 @@ impl Linker {
     /// Takes ownership of a linker that was created in `context`.
     ///
     /// # Safety
-    /// The handle must be live and belong to that context, no other code may destroy it, and the arrays and buffers that it
-    /// was created with must stay valid until it is destroyed.
+    /// The handle must be live and belong to that context, no other code may destroy it, and the arrays and buffers
+    /// that it was created with must stay valid until it is destroyed.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUlinkState, context: &Context) -> Self {
@@ -394,8 +396,8 @@ impl LinkedImage {
         unsafe { slice::from_raw_parts(self.image.as_ptr(), self.size) }
     }
 
-    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a linker from a
-    /// raw handle.
+    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a linker
+    /// from a raw handle.
     #[inline]
     #[must_use]
     pub fn link_ms(&self) -> f32 {

@@ -35,9 +35,9 @@ use crate::{Context, Download, Result, Stream, Upload, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// [`host`](Self::host) and [`host_mut`](Self::host_mut) wait for all work of the buffer's context. On a device that lacks
-/// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access any managed
-/// memory while a kernel runs. The copies of the [views](crate::DeviceSlice) work on every device.
+/// [`host`](Self::host) and [`host_mut`](Self::host_mut) wait for all work of the buffer's context. On a device that
+/// lacks `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` they return an error, because there the host must not access
+/// any managed memory while a kernel runs. The copies of the [views](crate::DeviceSlice) work on every device.
 ///
 /// On a device with `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, a program may allocate more managed memory than
 /// the device has. It becomes very slow if its kernels use that much.
@@ -56,8 +56,8 @@ impl<T> ManagedBuffer<T> {
     /// ([`cuMemAllocManaged`](checked::mem_alloc_managed)). If the size is 0 bytes, nothing is allocated.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has no
-    /// managed memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger alignment than the driver provides.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has
+    /// no managed memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger alignment than the driver provides.
     #[inline]
     #[doc(alias = "cuMemAllocManaged")]
     #[track_caller]
@@ -66,8 +66,8 @@ impl<T> ManagedBuffer<T> {
     }
 
     /// Allocates `len` values with undefined contents, for `CU_MEM_ATTACH_GLOBAL` or `CU_MEM_ATTACH_HOST`
-    /// ([`cuMemAllocManaged`](checked::mem_alloc_managed)). Work on a device without concurrent access may use memory with
-    /// `CU_MEM_ATTACH_HOST` only after it was [attached](Self::attach) to a stream.
+    /// ([`cuMemAllocManaged`](checked::mem_alloc_managed)). Work on a device without concurrent access may use memory
+    /// with `CU_MEM_ATTACH_HOST` only after it was [attached](Self::attach) to a stream.
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), and `CUDA_ERROR_INVALID_VALUE` for other flags.
@@ -118,8 +118,8 @@ impl<T> ManagedBuffer<T> {
     /// Waits for all work of the context, and returns the values for reading by the host.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks concurrent access, or an error from the work that was waited
-    /// for.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks concurrent access, or an error from the work that was
+    /// waited for.
     #[inline]
     #[track_caller]
     pub fn host(&self) -> Result<&[T]>
@@ -127,8 +127,8 @@ impl<T> ManagedBuffer<T> {
         T: Download,
     {
         let values = self.settle()?;
-        // SAFETY: any bytes are a `T`. No work of the context uses the values any more, and safe work that writes them needs
-        // `&mut self`.
+        // SAFETY: any bytes are a `T`. No work of the context uses the values any more, and safe work that writes them
+        // needs `&mut self`.
         Ok(unsafe { slice::from_raw_parts(values, self.len) })
     }
 
@@ -162,8 +162,9 @@ impl<T> ManagedBuffer<T> {
         Ok(core::ptr::with_exposed_provenance_mut(self.raw as usize))
     }
 
-    /// Restricts the memory, in stream order, to a stream (`CU_MEM_ATTACH_SINGLE`) or to the host (`CU_MEM_ATTACH_HOST`), or
-    /// lifts the restriction (`CU_MEM_ATTACH_GLOBAL`) ([`cuStreamAttachMemAsync`](checked::stream_attach_mem_async)).
+    /// Restricts the memory, in stream order, to a stream (`CU_MEM_ATTACH_SINGLE`) or to the host
+    /// (`CU_MEM_ATTACH_HOST`), or lifts the restriction (`CU_MEM_ATTACH_GLOBAL`)
+    /// ([`cuStreamAttachMemAsync`](checked::stream_attach_mem_async)).
     ///
     /// # Safety
     /// While the memory is restricted, no other work may use it, including the copies and fills of the buffer's views.
@@ -205,8 +206,8 @@ impl<T> ManagedBuffer<T> {
     /// Takes ownership of managed memory that was allocated in `context`.
     ///
     /// # Safety
-    /// The address must be the start of an allocation of managed memory with at least `len` aligned values, and no other
-    /// code may free it.
+    /// The address must be the start of an allocation of managed memory with at least `len` aligned values, and no
+    /// other code may free it.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

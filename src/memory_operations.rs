@@ -207,7 +207,8 @@ impl Stream {
     /// Each write and each wait must fulfil the conditions of the method of the same name.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and if one of them has an invalid address or flags.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and if one of them has an invalid address or
+    /// flags.
     #[inline]
     #[doc(alias = "cuStreamBatchMemOp")]
     #[track_caller]

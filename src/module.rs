@@ -118,8 +118,8 @@ impl Module {
         Self::new(raw, Owner::OfLibrary(context.clone(), library))
     }
 
-    /// Compiles and loads a PTX file ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). Use [`load`](Self::load) for
-    /// cubins and fat binaries.
+    /// Compiles and loads a PTX file ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). Use [`load`](Self::load)
+    /// for cubins and fat binaries.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read,
@@ -149,8 +149,8 @@ impl Module {
     }
 
     /// Loads a file with PTX, a cubin or a fat binary. The file is read here and loaded from memory like any
-    /// [image](Self::from_image) ([`cuModuleLoadDataEx`](checked::module_load_data_ex)), because `cuModuleLoad` does not
-    /// detect a truncated file, and supports only Unicode paths on Windows.
+    /// [image](Self::from_image) ([`cuModuleLoadDataEx`](checked::module_load_data_ex)), because `cuModuleLoad` does
+    /// not detect a truncated file, and supports only Unicode paths on Windows.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
@@ -191,8 +191,8 @@ impl Module {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_PTX` with the compiler's messages for PTX that does not compile,
-    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` for a PTX version that is newer than the driver, and `CUDA_ERROR_INVALID_IMAGE`
-    /// for text that is not PTX.
+    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` for a PTX version that is newer than the driver, and
+    /// `CUDA_ERROR_INVALID_IMAGE` for text that is not PTX.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoadData")]
@@ -204,7 +204,8 @@ impl Module {
     /// Compiles and loads PTX with options for the compiler.
     ///
     /// # Errors
-    /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the driver.
+    /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the
+    /// driver.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
@@ -218,8 +219,8 @@ impl Module {
     /// Loads an image from memory: PTX, a cubin or a fat binary ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
     ///
     /// # Errors
-    /// Returns the errors of [`from_ptx`](Self::from_ptx), `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image has no code for this
-    /// device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
+    /// Returns the errors of [`from_ptx`](Self::from_ptx), `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image has no code for
+    /// this device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
     ///
     /// # Safety
     /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver is not given a length
@@ -271,7 +272,8 @@ impl Module {
         let mut request = jit::Request::new(options, LOAD)?;
         let _current = context.enter()?;
         let (names, values) = request.arrays();
-        // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers live in `request`.
+        // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers live in
+        // `request`.
         match unsafe { checked::module_load_data_ex(image.cast(), names, values) } {
             Ok(raw) => {
                 let owner = Owner::Loaded(context.clone());
@@ -295,16 +297,16 @@ impl Module {
         unsafe { checked::module_get_loading_mode() }
     }
 
-    /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses. Empty if
-    /// the compiler printed nothing, and for a module from a raw handle.
+    /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses.
+    /// Empty if the compiler printed nothing, and for a module from a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
     }
 
-    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a module from a
-    /// raw handle.
+    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a module
+    /// from a raw handle.
     #[inline]
     #[must_use]
     pub fn compile_ms(&self) -> f32 {
@@ -374,7 +376,8 @@ impl Module {
     /// Borrows a module, which is not unloaded with the returned value.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, its clones, and all functions and variables found in it.
+    /// The handle must stay valid as long as the returned value, its clones, and all functions and variables found in
+    /// it.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
@@ -441,7 +444,8 @@ impl Global {
     /// Copies the variable's first bytes to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`, or an error from the work that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`, or an error from the work that was
+    /// waited for.
     #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]

@@ -35,8 +35,8 @@ impl Multicast {
     /// Creates an object ([`cuMulticastCreate`](checked::multicast_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not a multiple of the granularity, and `CUDA_ERROR_NOT_SUPPORTED`
-    /// if the devices do not support multicast objects.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not a multiple of the granularity, and
+    /// `CUDA_ERROR_NOT_SUPPORTED` if the devices do not support multicast objects.
     #[inline]
     #[doc(alias = "cuMulticastCreate")]
     #[track_caller]

@@ -70,8 +70,8 @@ impl PeerAccess {
     /// ([`cuCtxDisablePeerAccess`](checked::ctx_disable_peer_access)). Dropping does the same.
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for, and `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has revoked
-    /// the right.
+    /// Returns an error from the work that was waited for, and `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` if other code has
+    /// revoked the right.
     #[inline]
     #[doc(alias = "cuCtxDisablePeerAccess")]
     #[track_caller]
@@ -135,8 +135,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// ([`cuMemcpyPeerAsync`](checked::memcpy_peer_async)).
     ///
     /// # Safety
-    /// Until the copy is done, neither memory may be freed or used by work that does not wait for the copy. The end of the
-    /// views' lifetimes does not wait for it.
+    /// Until the copy is done, neither memory may be freed or used by work that does not wait for the copy. The end of
+    /// the views' lifetimes does not wait for it.
     ///
     /// # Errors
     /// Same as [`copy_from_peer`](Self::copy_from_peer).

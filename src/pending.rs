@@ -31,7 +31,8 @@ impl<T> Pending<T> {
             settled: true,
         };
         if let Err(error) = pending.event.record(stream) {
-            // The work is queued, but no event marks its end: wait for the stream instead. If that fails, leak the value.
+            // The work is queued, but no event marks its end: wait for the stream instead. If that fails, leak the
+            // value.
             let is_done = stream.wait().is_ok();
             // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
             let value = is_done.then(|| unsafe { ManuallyDrop::take(&mut pending.value) });

@@ -12,8 +12,8 @@ use crate::{Context, Device, DevicePtr, Result, checked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PointerAttributes {
-    /// The kind of memory: `CU_MEMORYTYPE_DEVICE` for device memory and managed memory, `CU_MEMORYTYPE_HOST` for page-locked
-    /// memory; `None` for memory that the driver does not know.
+    /// The kind of memory: `CU_MEMORYTYPE_DEVICE` for device memory and managed memory, `CU_MEMORYTYPE_HOST` for
+    /// page-locked memory; `None` for memory that the driver does not know.
     pub memory_type: Option<sys::CUmemorytype>,
     /// The context in which the memory was allocated or registered; null for memory that belongs to none.
     pub context: sys::CUcontext,

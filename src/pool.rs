@@ -36,8 +36,8 @@ use crate::{Borrowed, Device, Result, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// A pool belongs to no context. It may be dropped before its buffers: the driver releases its memory when all of them are
-/// freed.
+/// A pool belongs to no context. It may be dropped before its buffers: the driver releases its memory when all of them
+/// are freed.
 #[derive(Debug)]
 pub struct MemPool {
     raw: sys::CUmemoryPool,
@@ -192,8 +192,8 @@ impl MemPool {
         Ok(Borrowed::new(Self { raw }))
     }
 
-    /// Makes the pool the current one of a device ([`cuDeviceSetMemPool`](checked::device_set_mem_pool)). When the pool is
-    /// destroyed, the device's default pool is current again.
+    /// Makes the pool the current one of a device ([`cuDeviceSetMemPool`](checked::device_set_mem_pool)). When the pool
+    /// is destroyed, the device's default pool is current again.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is elsewhere.

@@ -40,8 +40,8 @@ impl PrimaryContext {
     /// ([`cuDevicePrimaryCtxRetain`](checked::device_primary_ctx_retain)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough
-    /// memory.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not
+    /// enough memory.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     #[track_caller]
@@ -87,8 +87,8 @@ impl PrimaryContext {
     /// ([`cuDevicePrimaryCtxSetFlags`](checked::device_primary_ctx_set_flags)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and `CUDA_ERROR_INVALID_DEVICE` if there is no
-    /// such device.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and `CUDA_ERROR_INVALID_DEVICE` if there
+    /// is no such device.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[track_caller]
@@ -101,8 +101,8 @@ impl PrimaryContext {
     /// ([`cuDevicePrimaryCtxReset`](checked::device_primary_ctx_reset)).
     ///
     /// # Safety
-    /// No object in the context may be used again, including those of other libraries in the process: the driver crashes
-    /// when it uses a stream or an event of a destroyed context.
+    /// No object in the context may be used again, including those of other libraries in the process: the driver
+    /// crashes when it uses a stream or an event of a destroyed context.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.

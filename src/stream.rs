@@ -111,9 +111,9 @@ impl Stream {
         Ok(Self::created(raw, context))
     }
 
-    /// Returns the null stream, which belongs to the context that is current when it is used; without a current context,
-    /// each use fails with `CUDA_ERROR_INVALID_CONTEXT`. It is the legacy default stream, or the calling thread's default
-    /// stream in a library with [that option](sys::library::Options::per_thread_default_stream).
+    /// Returns the null stream, which belongs to the context that is current when it is used; without a current
+    /// context, each use fails with `CUDA_ERROR_INVALID_CONTEXT`. It is the legacy default stream, or the calling
+    /// thread's default stream in a library with [that option](sys::library::Options::per_thread_default_stream).
     #[inline]
     #[must_use]
     pub const fn null() -> Borrowed<'static, Self> {
@@ -181,7 +181,8 @@ impl Stream {
     /// Makes future work in the stream wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_STREAM_CAPTURE_ISOLATION` if the stream is being captured and the event is not part of the capture.
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_ISOLATION` if the stream is being captured and the event is not part of the
+    /// capture.
     #[inline]
     #[doc(alias = "cuStreamWaitEvent")]
     #[track_caller]
@@ -225,8 +226,8 @@ impl Stream {
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls:
     /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded later in the stream,
-    /// [`Context::synchronize`], or [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and synchronous
-    /// copies do not resume it, because other libraries may make them. After the stream is destroyed, only
+    /// [`Context::synchronize`], or [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and
+    /// synchronous copies do not resume it, because other libraries may make them. After the stream is destroyed, only
     /// [`Context::synchronize`] does.
     ///
     /// # Errors

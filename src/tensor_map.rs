@@ -125,9 +125,9 @@ impl TensorMap {
     /// Creates a map for copies of tiles ([`cuTensorMapEncodeTiled`](checked::tensor_map_encode_tiled)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for sizes, strides or an address that the hardware does not support, or for lists of
-    /// different lengths, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than
-    /// CUDA 12.0.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for sizes, strides or an address that the hardware does not support, or for
+    /// lists of different lengths, and a [missing-function error](crate::Error::is_missing_function) if the driver is
+    /// older than CUDA 12.0.
     #[inline]
     #[doc(alias = "cuTensorMapEncodeTiled")]
     #[track_caller]

@@ -1,5 +1,5 @@
-//! The built-in vector types of CUDA C++, with the sizes and alignments that they have in device code: `float4` has 16 bytes
-//! and an alignment of 16, `float3` 12 and 4, `double4` 32 and 16.
+//! The built-in vector types of CUDA C++, with the sizes and alignments that they have in device code: `float4` has 16
+//! bytes and an alignment of 16, `float3` 12 and 4, `double4` 32 and 16.
 //!
 //! Types and fields have the names of CUDA C++. Vectors with the same number and type of components and the same
 //! alignment are one type in Rust: on Linux, `long2` is `longlong2`.

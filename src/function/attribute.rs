@@ -186,8 +186,8 @@ numbers! {
 }
 
 impl Function {
-    /// Sets the largest dynamic shared memory of a block in bytes. More than 48 KiB must be requested here before a launch;
-    /// static and dynamic shared memory together are at most
+    /// Sets the largest dynamic shared memory of a block in bytes. More than 48 KiB must be requested here before a
+    /// launch; static and dynamic shared memory together are at most
     /// [`Attributes::max_shared_memory_per_block_optin`](crate::device::Attributes::max_shared_memory_per_block_optin).
     ///
     /// # Errors
@@ -255,8 +255,8 @@ impl Function {
         Ok(self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)? != 0)
     }
 
-    /// Returns the cluster size that the kernel was compiled with or [`set_required_cluster`](Self::set_required_cluster)
-    /// set; `None` if there is none.
+    /// Returns the cluster size that the kernel was compiled with or
+    /// [`set_required_cluster`](Self::set_required_cluster) set; `None` if there is none.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver is older than CUDA 11.8.
@@ -278,8 +278,8 @@ impl Function {
     /// set.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the kernel was compiled with another cluster size, and if the driver is older
-    /// than CUDA 11.8.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the kernel was compiled with another cluster size, and if the driver is
+    /// older than CUDA 11.8.
     #[inline]
     #[track_caller]
     pub fn set_required_cluster(&self, size: impl Into<Dim3>) -> Result<()> {

@@ -79,8 +79,8 @@ unsafe extern "system" fn shared_bytes(threads: c_int) -> usize {
 }
 
 impl Function {
-    /// Returns the number of blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory, that
-    /// run on a multiprocessor at once
+    /// Returns the number of blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory,
+    /// that run on a multiprocessor at once
     /// ([`cuOccupancyMaxActiveBlocksPerMultiprocessor`](checked::occupancy_max_active_blocks_per_multiprocessor)).
     ///
     /// # Errors
@@ -124,8 +124,8 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Returns the dynamic shared memory in bytes that each block can have if `blocks` blocks of `block_size` threads run on
-    /// a multiprocessor at once
+    /// Returns the dynamic shared memory in bytes that each block can have if `blocks` blocks of `block_size` threads
+    /// run on a multiprocessor at once
     /// ([`cuOccupancyAvailableDynamicSMemPerBlock`](checked::occupancy_available_dynamic_smem_per_block)).
     ///
     /// # Errors
@@ -172,8 +172,8 @@ impl Function {
         Ok(BlockSize::new(best.block_size, best.min_grid_size))
     }
 
-    /// Returns the block size with the most active threads, if a block of `n` threads has `shared_bytes(n)` bytes of dynamic
-    /// shared memory and at most `limit` threads; 0 stands for no limit
+    /// Returns the block size with the most active threads, if a block of `n` threads has `shared_bytes(n)` bytes of
+    /// dynamic shared memory and at most `limit` threads; 0 stands for no limit
     /// ([`cuOccupancyMaxPotentialBlockSizeWithFlags`](checked::occupancy_max_potential_block_size_with_flags)).
     ///
     /// The driver calls the closure, so the closure must not wait for another thread that uses the driver.
@@ -241,8 +241,8 @@ impl Function {
     /// [`LaunchAttribute::cluster`] is ignored.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and `CUDA_ERROR_NOT_SUPPORTED` if the driver is too
-    /// old for an attribute.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and `CUDA_ERROR_NOT_SUPPORTED` if the driver is
+    /// too old for an attribute.
     #[inline]
     #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
     #[track_caller]

@@ -84,7 +84,8 @@ impl Graph {
     #[track_caller]
     pub fn add_free(&self, after: &[Node<'_>], memory: DevicePtr) -> Result<Node<'_>> {
         let _current = self.enter()?;
-        // SAFETY: the handles are live. The driver checks the address, and launches, which free the memory, are `unsafe`.
+        // SAFETY: the handles are live. The driver checks the address, and launches, which free the memory, are
+        // `unsafe`.
         let raw = unsafe { checked::graph_add_mem_free_node(self.as_raw(), &handles(after), memory.as_raw()) }?;
         Ok(Node::of(raw, self))
     }
@@ -104,7 +105,8 @@ impl Node<'_> {
         unsafe { checked::graph_mem_alloc_node_get_params(self.as_raw()) }
     }
 
-    /// Returns the address that a node frees ([`cuGraphMemFreeNodeGetParams`](checked::graph_mem_free_node_get_params)).
+    /// Returns the address that a node frees
+    /// ([`cuGraphMemFreeNodeGetParams`](checked::graph_mem_free_node_get_params)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.

@@ -46,8 +46,8 @@ impl Graph {
 
 impl Node<'_> {
     /// Returns the memory operations of a node
-    /// ([`cuGraphBatchMemOpNodeGetParams`](checked::graph_batch_mem_op_node_get_params)). The driver owns the array until
-    /// the node is changed or destroyed.
+    /// ([`cuGraphBatchMemOpNodeGetParams`](checked::graph_batch_mem_op_node_get_params)). The driver owns the array
+    /// until the node is changed or destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
@@ -60,7 +60,8 @@ impl Node<'_> {
     }
 
     /// Replaces the memory operations of a node
-    /// ([`cuGraphBatchMemOpNodeSetParams`](checked::graph_batch_mem_op_node_set_params)). Executable graphs do not change.
+    /// ([`cuGraphBatchMemOpNodeSetParams`](checked::graph_batch_mem_op_node_set_params)). Executable graphs do not
+    /// change.
     ///
     /// # Safety
     /// Same as [`Graph::add_memory_operations`].

@@ -118,8 +118,8 @@ impl Stream {
     }
 
     /// Adds the work that a function queues in this stream to a graph
-    /// ([`cuStreamBeginCaptureToGraph`](checked::stream_begin_capture_to_graph)). `after` lists the nodes that the work waits
-    /// for, by their positions in [`Graph::nodes`].
+    /// ([`cuStreamBeginCaptureToGraph`](checked::stream_begin_capture_to_graph)). `after` lists the nodes that the work
+    /// waits for, by their positions in [`Graph::nodes`].
     ///
     /// # Errors
     /// Returns the errors of [`capture`](Self::capture), `CUDA_ERROR_INVALID_VALUE` for a position that has no node,
@@ -158,8 +158,8 @@ impl Stream {
     /// Returns the state of the stream's capture ([`cuStreamIsCapturing`](checked::stream_is_capturing)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises with it
-    /// is being captured.
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises
+    /// with it is being captured.
     #[inline]
     #[doc(alias = "cuStreamIsCapturing")]
     #[track_caller]
@@ -172,8 +172,8 @@ impl Stream {
     /// ([`cuStreamGetCaptureInfo`](checked::stream_get_capture_info)). The handles are valid while the capture lasts.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises with it
-    /// is being captured.
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` for the legacy default stream, while a stream that synchronises
+    /// with it is being captured.
     ///
     /// # Safety
     /// No other thread may queue work in the capture's streams, or end the capture, at the same time.
@@ -185,8 +185,8 @@ impl Stream {
         unsafe { checked::stream_get_capture_info(self.as_raw()) }
     }
 
-    /// Returns the same as [`capture_info`](Self::capture_info), and the data of the edges from the nodes that the next work
-    /// will wait for ([`cuStreamGetCaptureInfo_v3`](checked::stream_get_capture_info_v3)).
+    /// Returns the same as [`capture_info`](Self::capture_info), and the data of the edges from the nodes that the next
+    /// work will wait for ([`cuStreamGetCaptureInfo_v3`](checked::stream_get_capture_info_v3)).
     ///
     /// # Errors
     /// Returns the errors of [`capture_info`](Self::capture_info), and a
@@ -209,8 +209,9 @@ impl Stream {
     /// The nodes must be live, and in the graph of the capture.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the stream is not being captured, `CUDA_ERROR_INVALID_VALUE` if the slices have
-    /// different lengths, and a [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
+    /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the stream is not being captured, `CUDA_ERROR_INVALID_VALUE` if the slices
+    /// have different lengths, and a [missing-function error](Error::is_missing_function) if the driver is older than
+    /// CUDA 12.3.
     #[inline]
     #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
     #[track_caller]

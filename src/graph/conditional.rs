@@ -108,8 +108,8 @@ impl Graph {
         self.add_conditional(after, handle, CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF, 2)
     }
 
-    /// Adds a node that runs its body as long as the value is not 0 ([`cuGraphAddNode`](checked::graph_add_node)). A kernel in
-    /// the body must set the value to 0, or a launch never ends.
+    /// Adds a node that runs its body as long as the value is not 0 ([`cuGraphAddNode`](checked::graph_add_node)). A
+    /// kernel in the body must set the value to 0, or a launch never ends.
     ///
     /// # Errors
     /// Same as [`add_conditional`](Self::add_conditional).

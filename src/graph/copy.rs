@@ -107,15 +107,16 @@ impl Graph {
     /// Adds a node that copies memory ([`cuGraphAddMemcpyNode`](checked::graph_add_memcpy_node)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a dependency of another
-    /// graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a dependency of
+    /// another graph.
     #[inline]
     #[doc(alias = "cuGraphAddMemcpyNode")]
     #[track_caller]
     pub fn add_copy(&self, after: &[Node<'_>], params: CopyParams) -> Result<Node<'_>> {
         let _current = self.enter()?;
         let context = self.context_raw();
-        // SAFETY: the handles are live. The driver checks device memory; memory is accessed by launches, which are `unsafe`.
+        // SAFETY: the handles are live. The driver checks device memory; memory is accessed by launches, which are
+        // `unsafe`.
         let raw = unsafe { checked::graph_add_memcpy_node(self.as_raw(), &handles(after), &params.raw, context) }?;
         Ok(Node::of(raw, self))
     }
@@ -135,11 +136,12 @@ impl Node<'_> {
         Ok(CopyParams { raw })
     }
 
-    /// Replaces the copy of a node ([`cuGraphMemcpyNodeSetParams`](checked::graph_memcpy_node_set_params)). Executable graphs
-    /// do not change.
+    /// Replaces the copy of a node ([`cuGraphMemcpyNodeSetParams`](checked::graph_memcpy_node_set_params)). Executable
+    /// graphs do not change.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a node of another kind.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a node of another
+    /// kind.
     #[inline]
     #[doc(alias = "cuGraphMemcpyNodeSetParams")]
     #[track_caller]

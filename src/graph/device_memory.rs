@@ -21,8 +21,8 @@ impl Device {
         Ok(value)
     }
 
-    /// Resets a high-water mark, `CU_GRAPH_MEM_ATTR_USED_MEM_HIGH` or `CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH`, to the current
-    /// number ([`cuDeviceSetGraphMemAttribute`](checked::device_set_graph_mem_attribute)).
+    /// Resets a high-water mark, `CU_GRAPH_MEM_ATTR_USED_MEM_HIGH` or `CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH`, to the
+    /// current number ([`cuDeviceSetGraphMemAttribute`](checked::device_set_graph_mem_attribute)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for another attribute.

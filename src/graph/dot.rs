@@ -12,8 +12,8 @@ impl Graph {
     /// ([`cuGraphDebugDotPrint`](checked::graph_debug_dot_print)). Flags choose the details.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OPERATING_SYSTEM` if the file cannot be written, and `CUDA_ERROR_INVALID_VALUE` for a path that
-    /// contains a NUL byte or, on Windows, is not Unicode.
+    /// Returns `CUDA_ERROR_OPERATING_SYSTEM` if the file cannot be written, and `CUDA_ERROR_INVALID_VALUE` for a path
+    /// that contains a NUL byte or, on Windows, is not Unicode.
     #[inline]
     #[doc(alias = "cuGraphDebugDotPrint")]
     #[track_caller]

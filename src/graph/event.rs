@@ -87,7 +87,8 @@ impl Node<'_> {
     }
 
     /// Replaces the event that a node records
-    /// ([`cuGraphEventRecordNodeSetEvent`](checked::graph_event_record_node_set_event)). Executable graphs do not change.
+    /// ([`cuGraphEventRecordNodeSetEvent`](checked::graph_event_record_node_set_event)). Executable graphs do not
+    /// change.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
@@ -117,8 +118,8 @@ impl Node<'_> {
 
 impl GraphExec {
     /// Replaces the event that a node records
-    /// ([`cuGraphExecEventRecordNodeSetEvent`](checked::graph_exec_event_record_node_set_event)). The executable graph keeps
-    /// the event alive.
+    /// ([`cuGraphExecEventRecordNodeSetEvent`](checked::graph_exec_event_record_node_set_event)). The executable graph
+    /// keeps the event alive.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind or graph.
@@ -132,8 +133,8 @@ impl GraphExec {
     }
 
     /// Replaces the event that a node waits for
-    /// ([`cuGraphExecEventWaitNodeSetEvent`](checked::graph_exec_event_wait_node_set_event)). The executable graph keeps the
-    /// event alive.
+    /// ([`cuGraphExecEventWaitNodeSetEvent`](checked::graph_exec_event_wait_node_set_event)). The executable graph
+    /// keeps the event alive.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind or graph.

@@ -68,9 +68,9 @@ impl GraphExec {
         self.context.as_ref().map(Context::enter).transpose()
     }
 
-    /// Queues the graph in a stream ([`cuGraphLaunch`](checked::graph_launch)). A launch also waits for the previous launch
-    /// of the same executable graph, in any stream. The current context is not changed: on the null stream, the caller must
-    /// make one current; other streams do not need that.
+    /// Queues the graph in a stream ([`cuGraphLaunch`](checked::graph_launch)). A launch also waits for the previous
+    /// launch of the same executable graph, in any stream. The current context is not changed: on the null stream, the
+    /// caller must make one current; other streams do not need that.
     ///
     /// # Safety
     /// The nodes run as if each were queued by its own call: all memory that kernels, copies, fills and memory
@@ -128,7 +128,8 @@ impl GraphExec {
         unsafe { checked::graph_node_set_enabled(self.raw, node.as_raw(), is_enabled) }
     }
 
-    /// Changes the parameters of a node of any kind ([`cuGraphExecNodeSetParams`](checked::graph_exec_node_set_params)).
+    /// Changes the parameters of a node of any kind
+    /// ([`cuGraphExecNodeSetParams`](checked::graph_exec_node_set_params)).
     ///
     /// # Safety
     /// Same as [`Graph::add_node`](crate::Graph::add_node).
@@ -176,8 +177,8 @@ impl GraphExec {
     /// ([`cuGraphExecDestroy`](checked::graph_exec_destroy)). Dropping does the same.
     ///
     /// # Errors
-    /// May return an error from earlier asynchronous work, or `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if a capture forbids
-    /// the call.
+    /// May return an error from earlier asynchronous work, or `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if a capture
+    /// forbids the call.
     #[inline]
     #[doc(alias = "cuGraphExecDestroy")]
     #[track_caller]
@@ -190,8 +191,8 @@ impl GraphExec {
     /// Takes ownership of an executable graph, which was instantiated in `context`.
     ///
     /// # Safety
-    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its nodes
-    /// must stay valid as long as it is not destroyed.
+    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its
+    /// nodes must stay valid as long as it is not destroyed.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraphExec, context: &Context) -> Self {
@@ -201,8 +202,8 @@ impl GraphExec {
     /// Borrows an executable graph. Values that it keeps for changed nodes, such as modules, are never dropped.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and host
-    /// functions in its nodes must stay valid as long as it is not destroyed.
+    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
+    /// host functions in its nodes must stay valid as long as it is not destroyed.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraphExec) -> Borrowed<'a, Self> {

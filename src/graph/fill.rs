@@ -87,8 +87,8 @@ impl Graph {
     /// Adds a node that fills memory ([`cuGraphAddMemsetNode`](checked::graph_add_memset_node)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value, or a
-    /// dependency of another graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value,
+    /// or a dependency of another graph.
     #[inline]
     #[doc(alias = "cuGraphAddMemsetNode")]
     #[track_caller]
@@ -116,12 +116,12 @@ impl Node<'_> {
         Ok(FillParams { raw })
     }
 
-    /// Replaces the fill of a node ([`cuGraphMemsetNodeSetParams`](checked::graph_memset_node_set_params)). Executable graphs
-    /// do not change.
+    /// Replaces the fill of a node ([`cuGraphMemsetNodeSetParams`](checked::graph_memset_node_set_params)). Executable
+    /// graphs do not change.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value, or a
-    /// node of another kind.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value,
+    /// or a node of another kind.
     #[inline]
     #[doc(alias = "cuGraphMemsetNodeSetParams")]
     #[track_caller]

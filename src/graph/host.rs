@@ -118,9 +118,9 @@ impl Graph {
     /// the function once, unless earlier work faults; launches of several executable graphs may call it at the same
     /// time.
     ///
-    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
-    /// a resource: an object of this crate that is dropped there is leaked. The function itself may be dropped on a thread
-    /// of the driver.
+    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that
+    /// release a resource: an object of this crate that is dropped there is leaked. The function itself may be dropped
+    /// on a thread of the driver.
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls for the
     /// graph's context: [`Stream::synchronize`](crate::Stream::synchronize) of any stream,
@@ -142,7 +142,8 @@ impl Graph {
 }
 
 impl Node<'_> {
-    /// Returns the parameters of a host function node ([`cuGraphHostNodeGetParams`](checked::graph_host_node_get_params)).
+    /// Returns the parameters of a host function node
+    /// ([`cuGraphHostNodeGetParams`](checked::graph_host_node_get_params)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.

@@ -86,8 +86,8 @@ impl Graph {
         let params = params(function, config, arguments.pointers(&mut storage));
         let _current = enter(function, self.context(), called)?;
         keep(self.kept(), function);
-        // SAFETY: the handles are live, a context is current, and the pointers are to values that outlive the call; the rest
-        // is upheld by the caller.
+        // SAFETY: the handles are live, a context is current, and the pointers are to values that outlive the call; the
+        // rest is upheld by the caller.
         let raw = unsafe { checked::graph_add_kernel_node(self.as_raw(), &handles(after), &params) }?;
         Ok(Node::of(raw, self))
     }
@@ -102,8 +102,8 @@ fn keep(kept: &super::kept::Kept, function: &Function) {
 }
 
 impl Node<'_> {
-    /// Returns the parameters of a kernel node ([`cuGraphKernelNodeGetParams`](checked::graph_kernel_node_get_params)). The
-    /// driver owns the memory that they point to, until the node is changed or destroyed.
+    /// Returns the parameters of a kernel node ([`cuGraphKernelNodeGetParams`](checked::graph_kernel_node_get_params)).
+    /// The driver owns the memory that they point to, until the node is changed or destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
@@ -111,13 +111,13 @@ impl Node<'_> {
     #[doc(alias = "cuGraphKernelNodeGetParams")]
     #[track_caller]
     pub fn kernel_params(&self) -> Result<CUDA_KERNEL_NODE_PARAMS> {
-        // SAFETY: the node is in the graph, which is live. Its modules are loaded: the graph keeps them, or the caller who
-        // captured it does.
+        // SAFETY: the node is in the graph, which is live. Its modules are loaded: the graph keeps them, or the caller
+        // who captured it does.
         unsafe { checked::graph_kernel_node_get_params(self.as_raw()) }
     }
 
-    /// Replaces the kernel of a node ([`cuGraphKernelNodeSetParams`](checked::graph_kernel_node_set_params)). Executable
-    /// graphs do not change.
+    /// Replaces the kernel of a node ([`cuGraphKernelNodeSetParams`](checked::graph_kernel_node_set_params)).
+    /// Executable graphs do not change.
     ///
     /// # Safety
     /// Same as [`Graph::add_kernel`].
@@ -145,7 +145,8 @@ impl Node<'_> {
         unsafe { checked::graph_kernel_node_set_params(self.as_raw(), &params) }
     }
 
-    /// Returns an attribute of a kernel node ([`cuGraphKernelNodeGetAttribute`](checked::graph_kernel_node_get_attribute)).
+    /// Returns an attribute of a kernel node
+    /// ([`cuGraphKernelNodeGetAttribute`](checked::graph_kernel_node_get_attribute)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, or an attribute that kernel nodes do not have.
@@ -157,7 +158,8 @@ impl Node<'_> {
         unsafe { checked::graph_kernel_node_get_attribute(self.as_raw(), attribute) }
     }
 
-    /// Sets an attribute of a kernel node ([`cuGraphKernelNodeSetAttribute`](checked::graph_kernel_node_set_attribute)).
+    /// Sets an attribute of a kernel node
+    /// ([`cuGraphKernelNodeSetAttribute`](checked::graph_kernel_node_set_attribute)).
     ///
     /// # Safety
     /// An address or a handle in the value must be valid, also whenever the graph runs.

@@ -82,8 +82,8 @@ impl<'g> Node<'g> {
     }
 
     /// Returns the edges that start at the node
-    /// ([`cuGraphNodeGetDependentNodes_v2`](checked::graph_node_get_dependent_nodes_v2); a driver older than CUDA 12.3 has
-    /// [`cuGraphNodeGetDependentNodes`](checked::graph_node_get_dependent_nodes) and no edge data).
+    /// ([`cuGraphNodeGetDependentNodes_v2`](checked::graph_node_get_dependent_nodes_v2); a driver older than CUDA 12.3
+    /// has [`cuGraphNodeGetDependentNodes`](checked::graph_node_get_dependent_nodes) and no edge data).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -108,7 +108,8 @@ impl<'g> Node<'g> {
         Ok(to.into_iter().zip(or_plain(data)).map(edge).collect())
     }
 
-    /// Returns a number that no other node of the graph has ([`cuGraphNodeGetLocalId`](checked::graph_node_get_local_id)).
+    /// Returns a number that no other node of the graph has
+    /// ([`cuGraphNodeGetLocalId`](checked::graph_node_get_local_id)).
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
@@ -147,8 +148,8 @@ impl<'g> Node<'g> {
         unsafe { checked::graph_node_get_containing_graph(self.raw) }
     }
 
-    /// Returns the parameters of a node of any kind ([`cuGraphNodeGetParams`](checked::graph_node_get_params)). The driver
-    /// owns the memory that they point to, until the node is changed or destroyed.
+    /// Returns the parameters of a node of any kind ([`cuGraphNodeGetParams`](checked::graph_node_get_params)). The
+    /// driver owns the memory that they point to, until the node is changed or destroyed.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
@@ -351,8 +352,8 @@ impl Graph {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for nodes of another graph, an edge from a node to itself, and an edge that
     /// exists. A cycle is an error of [`instantiate`](Self::instantiate). Returns a
-    /// [missing-function error](crate::Error::is_missing_function) for an edge with data if the driver is older than CUDA
-    /// 12.3.
+    /// [missing-function error](crate::Error::is_missing_function) for an edge with data if the driver is older than
+    /// CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddDependencies")]
     #[doc(alias = "cuGraphAddDependencies_v2")]
@@ -389,7 +390,8 @@ impl Graph {
         unsafe { checked::graph_remove_dependencies_v2(self.as_raw(), &lists.from, &lists.to, Some(&lists.data)) }
     }
 
-    /// Adds a node that does nothing, to join or fork many edges ([`cuGraphAddEmptyNode`](checked::graph_add_empty_node)).
+    /// Adds a node that does nothing, to join or fork many edges
+    /// ([`cuGraphAddEmptyNode`](checked::graph_add_empty_node)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if a dependency is of another graph, or is listed twice.
@@ -407,8 +409,8 @@ impl Graph {
     /// data [`cuGraphAddNode`](checked::graph_add_node)). Use it for kinds that have no method of their own.
     ///
     /// # Safety
-    /// Addresses and handles in the parameters must be valid, also whenever the graph runs. A kernel's arguments must match
-    /// its parameters.
+    /// Addresses and handles in the parameters must be valid, also whenever the graph runs. A kernel's arguments must
+    /// match its parameters.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind, invalid parameters, or `data` of another length than

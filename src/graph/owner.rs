@@ -27,7 +27,8 @@ use crate::{Borrowed, Context, Result, checked, sys};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// A graph can be moved to another thread but not shared between threads, because the driver does not synchronise access:
+/// A graph can be moved to another thread but not shared between threads, because the driver does not synchronise
+/// access:
 ///
 /// ```compile_fail,E0277
 /// fn shared(graph: &cuda_driver::Graph) {
@@ -105,8 +106,8 @@ impl Graph {
         self.context.as_ref().map_or(ptr::null_mut(), Context::as_raw)
     }
 
-    /// Creates a graph without nodes ([`cuGraphCreate`](checked::graph_create)). Its fills and copies run in `context`; a
-    /// kernel runs in the context of its module.
+    /// Creates a graph without nodes ([`cuGraphCreate`](checked::graph_create)). Its fills and copies run in `context`;
+    /// a kernel runs in the context of its module.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
@@ -119,8 +120,8 @@ impl Graph {
         Ok(Self::of(raw, Some(context.clone()), Kept::new()))
     }
 
-    /// Copies the graph ([`cuGraphClone`](checked::graph_clone)). [`find_in_clone`](Self::find_in_clone) finds the copy of a
-    /// node.
+    /// Copies the graph ([`cuGraphClone`](checked::graph_clone)). [`find_in_clone`](Self::find_in_clone) finds the copy
+    /// of a node.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory, has conditional nodes, or is the
@@ -171,8 +172,8 @@ impl Graph {
         unsafe { checked::graph_get_id(self.raw) }
     }
 
-    /// Destroys the graph ([`cuGraphDestroy`](checked::graph_destroy)). Dropping does the same. Executable graphs that were
-    /// made from it stay valid.
+    /// Destroys the graph ([`cuGraphDestroy`](checked::graph_destroy)). Dropping does the same. Executable graphs that
+    /// were made from it stay valid.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

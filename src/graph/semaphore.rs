@@ -8,8 +8,8 @@ use crate::{Result, checked};
 
 impl Graph {
     /// Adds a node that signals external semaphores
-    /// ([`cuGraphAddExternalSemaphoresSignalNode`](checked::graph_add_external_semaphores_signal_node)). The record and its
-    /// arrays are copied.
+    /// ([`cuGraphAddExternalSemaphoresSignalNode`](checked::graph_add_external_semaphores_signal_node)). The record and
+    /// its arrays are copied.
     ///
     /// # Safety
     /// Each pointer in the record must point to `numExtSems` values, and the semaphores must be live as long as the
@@ -59,8 +59,8 @@ impl Graph {
 
 impl Node<'_> {
     /// Returns the parameters of a node that signals external semaphores
-    /// ([`cuGraphExternalSemaphoresSignalNodeGetParams`](checked::graph_external_semaphores_signal_node_get_params)). The
-    /// driver owns the arrays until the node is changed or destroyed.
+    /// ([`cuGraphExternalSemaphoresSignalNodeGetParams`](checked::graph_external_semaphores_signal_node_get_params)).
+    /// The driver owns the arrays until the node is changed or destroyed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.

@@ -35,8 +35,8 @@ impl GraphExec {
     /// ```
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`, with the [result](GraphError::update_result) and the node of the new
-    /// graph, if the graphs have other nodes or edges, or a parameter cannot be changed.
+    /// Returns `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`, with the [result](GraphError::update_result) and the node of the
+    /// new graph, if the graphs have other nodes or edges, or a parameter cannot be changed.
     #[inline]
     #[doc(alias = "cuGraphExecUpdate")]
     #[track_caller]
@@ -48,8 +48,8 @@ impl GraphExec {
             .map_err(|error| GraphError::of_update(error, unknown, ptr::null_mut(), graph))?;
         // Before the call, so that no node ever uses a value that is not kept, even if the call fails midway.
         self.kept().all_of(graph.kept());
-        // SAFETY: both handles are live; functions, events and host functions of the nodes are kept alive by the graph, or by
-        // the caller who captured it.
+        // SAFETY: both handles are live; functions, events and host functions of the nodes are kept alive by the graph,
+        // or by the caller who captured it.
         unsafe { checked::graph_exec_update(self.as_raw(), graph.as_raw(), &mut info) }.map_err(|error| {
             // `errorNode` is a node of the new graph.
             GraphError::of_update(error, info.result, info.errorNode, graph)

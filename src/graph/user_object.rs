@@ -163,8 +163,8 @@ impl Drop for UserObject {
 }
 
 impl Graph {
-    /// Gives the graph a reference to a user object ([`cuGraphRetainUserObject`](checked::graph_retain_user_object)). Clones
-    /// and executable graphs that are made afterwards have their own references.
+    /// Gives the graph a reference to a user object ([`cuGraphRetainUserObject`](checked::graph_retain_user_object)).
+    /// Clones and executable graphs that are made afterwards have their own references.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

@@ -95,9 +95,9 @@ impl DeviceResource {
     /// a size of 0, the driver chooses a size and writes it to the parameters.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`
-    /// for sizes that are not possible, and a [missing-function error](crate::Error::is_missing_function) if the driver is
-    /// older than CUDA 13.1.
+    /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind,
+    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for sizes that are not possible, and a [missing-function
+    /// error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplit")]
     #[track_caller]
@@ -156,7 +156,8 @@ impl Device {
 }
 
 impl Context {
-    /// Returns the resource of a kind that the context can use ([`cuCtxGetDevResource`](checked::ctx_get_dev_resource)).
+    /// Returns the resource of a kind that the context can use
+    /// ([`cuCtxGetDevResource`](checked::ctx_get_dev_resource)).
     ///
     /// # Errors
     /// Same as [`Device::resource`].

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 use core::slice;
 use std::alloc::{alloc, dealloc};
 
-/// Memory for a log, which the driver fills with a C string. Bytes that the driver does not write are not initialised, so
-/// that a large buffer costs no more than a small one.
+/// Memory for a log, which the driver fills with a C string. Bytes that the driver does not write are not initialised,
+/// so that a large buffer costs no more than a small one.
 pub(super) struct LogBuffer {
     address: NonNull<u8>,
     layout: Layout,
@@ -46,8 +46,8 @@ impl LogBuffer {
     pub(super) fn text(&self) -> String {
         let size = self.layout.size();
         let mut length = 0;
-        // SAFETY: the driver writes a C string from the start on, so that all bytes up to the first NUL are initialised. The
-        // last byte is, too.
+        // SAFETY: the driver writes a C string from the start on, so that all bytes up to the first NUL are
+        // initialised. The last byte is, too.
         while length < size && unsafe { self.address.add(length).read() } != 0 {
             length += 1;
         }

@@ -32,17 +32,18 @@ pub struct JitOptions {
     /// The architecture to compile for; by default, the architecture of the context's device (`CU_JIT_TARGET`,
     /// `CU_JIT_TARGET_FROM_CUCONTEXT`).
     pub target: Option<JitTarget>,
-    /// The choice if a fat binary has no machine code for the device (`CU_JIT_FALLBACK_STRATEGY`). A linker does not accept
-    /// it.
+    /// The choice if a fat binary has no machine code for the device (`CU_JIT_FALLBACK_STRATEGY`). A linker does not
+    /// accept it.
     pub fallback: Option<CUjit_fallback>,
     /// True to generate debug information (`CU_JIT_GENERATE_DEBUG_INFO`).
     pub debug_info: bool,
     /// True to generate line numbers (`CU_JIT_GENERATE_LINE_INFO`).
     pub line_info: bool,
-    /// True to list the resources that each kernel uses in the [info log](crate::Module::info_log) (`CU_JIT_LOG_VERBOSE`).
+    /// True to list the resources that each kernel uses in the [info log](crate::Module::info_log)
+    /// (`CU_JIT_LOG_VERBOSE`).
     pub verbose: bool,
-    /// The size of each of the two logs, in bytes; 0 for no logs, and 256 KiB by default. A longer log is truncated, and ends
-    /// in a line that says so (`CU_JIT_ERROR_LOG_BUFFER`, `CU_JIT_INFO_LOG_BUFFER`, and their sizes).
+    /// The size of each of the two logs, in bytes; 0 for no logs, and 256 KiB by default. A longer log is truncated,
+    /// and ends in a line that says so (`CU_JIT_ERROR_LOG_BUFFER`, `CU_JIT_INFO_LOG_BUFFER`, and their sizes).
     pub log_bytes: u32,
     /// The caching of global loads in the L1 cache (`CU_JIT_CACHE_MODE`).
     pub cache_mode: Option<CUjit_cacheMode>,
@@ -51,8 +52,8 @@ pub struct JitOptions {
     /// For internal use by NVIDIA (`CU_JIT_FAST_COMPILE`).
     pub fast_compile: bool,
     /// Addresses of variables that the code declares `.extern` (`CU_JIT_GLOBAL_SYMBOL_NAMES`,
-    /// `CU_JIT_GLOBAL_SYMBOL_ADDRESSES` and `CU_JIT_GLOBAL_SYMBOL_COUNT`). Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for
-    /// PTX with symbols.
+    /// `CU_JIT_GLOBAL_SYMBOL_ADDRESSES` and `CU_JIT_GLOBAL_SYMBOL_COUNT`). Driver 580 returns
+    /// `CUDA_ERROR_INVALID_VALUE` for PTX with symbols.
     pub global_symbols: Vec<HostSymbol>,
     /// Link-time optimisation of LTO-IR that was compiled by toolkits before CUDA 12.0; deprecated.
     pub lto: Option<LtoOptions>,

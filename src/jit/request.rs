@@ -170,8 +170,8 @@ impl Request {
     #[allow(clippy::cast_possible_truncation)] // the driver writes 32 bits
     pub(crate) fn wall_ms(&self) -> f32 {
         match self.values.get(self.wall_time) {
-            // SAFETY: the reference is valid. A volatile read, because a linker writes the value after the call that it was
-            // passed to.
+            // SAFETY: the reference is valid. A volatile read, because a linker writes the value after the call that it
+            // was passed to.
             Some(value) => f32::from_bits(unsafe { ptr::from_ref(value).read_volatile() }.addr() as u32),
             None => 0.0,
         }

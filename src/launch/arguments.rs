@@ -80,8 +80,8 @@ unsafe impl<T> KernelArg for DeviceSliceMut<'_, T> {
 /// with a pointer to each value.
 ///
 /// # Safety
-/// The pointers returned by [`pointers`](Self::pointers) must be valid as `kernelParams` and `extra` of `cuLaunchKernel` as
-/// long as `self` and the storage are not moved.
+/// The pointers returned by [`pointers`](Self::pointers) must be valid as `kernelParams` and `extra` of
+/// `cuLaunchKernel` as long as `self` and the storage are not moved.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of kernel arguments",
     note = "pass a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
@@ -162,8 +162,8 @@ pub trait Tuple {
     fn addresses(&self) -> Self::Pointers;
 }
 
-// SAFETY: there is a pointer to each value, in order, and the driver only reads the values. `Tuple` cannot be implemented
-// outside of this crate, because its module is private.
+// SAFETY: there is a pointer to each value, in order, and the driver only reads the values. `Tuple` cannot be
+// implemented outside of this crate, because its module is private.
 unsafe impl<T: Tuple> KernelArgs for T {
     type Storage = T::Pointers;
 

@@ -127,9 +127,9 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Lets the kernel start before the previous kernel of the stream is done: when all blocks of that kernel have executed
-    /// `griddepcontrol.launch_dependents` or ended. The kernel waits with `griddepcontrol.wait` before it uses that kernel's
-    /// results. Needs CUDA 11.8.
+    /// Lets the kernel start before the previous kernel of the stream is done: when all blocks of that kernel have
+    /// executed `griddepcontrol.launch_dependents` or ended. The kernel waits with `griddepcontrol.wait` before it uses
+    /// that kernel's results. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION")]
@@ -299,7 +299,8 @@ impl<'a> LaunchAttribute<'a> {
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING => 13000,
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
             | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE => 13020,
-            // The attributes of CUDA 11.8. Drivers have `cuLaunchKernelEx` from CUDA 11.6 on, but may not know all of these.
+            // The attributes of CUDA 11.8. Drivers have `cuLaunchKernelEx` from CUDA 11.6 on, but may not know all of
+            // these.
             id if id.0 <= CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY.0 => 11080,
             _ => 0,
         }
@@ -316,10 +317,11 @@ impl fmt::Debug for LaunchAttribute<'_> {
 /// A range of memory with a policy of the L2 cache: a part of the accesses, chosen at random, is treated as `hit`, the
 /// others as `miss`.
 ///
-/// The size is at most [`Attributes::max_access_policy_window_size`](crate::device::Attributes::max_access_policy_window_size).
-/// [`Context::set_limit`](crate::Context::set_limit) of `CU_LIMIT_PERSISTING_L2_CACHE_SIZE` reserves a part of the cache
-/// for persisting accesses, and [`Context::reset_persisting_l2_cache`](crate::Context::reset_persisting_l2_cache) makes
-/// all persisting lines of the cache normal again.
+/// The size is at most
+/// [`Attributes::max_access_policy_window_size`](crate::device::Attributes::max_access_policy_window_size).
+/// [`Context::set_limit`](crate::Context::set_limit) of `CU_LIMIT_PERSISTING_L2_CACHE_SIZE` reserves a part of the
+/// cache for persisting accesses, and [`Context::reset_persisting_l2_cache`](crate::Context::reset_persisting_l2_cache)
+/// makes all persisting lines of the cache normal again.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessPolicyWindow {
     /// The start of the range.

@@ -63,13 +63,13 @@ impl ParamBuffer {
         self
     }
 
-    /// Adds `size` bytes at the next multiple of `align` and returns their address. `align` must be the alignment of a Rust
-    /// type, or from 1 to 4096. Skipped bytes are zeroed.
+    /// Adds `size` bytes at the next multiple of `align` and returns their address. `align` must be the alignment of a
+    /// Rust type, or from 1 to 4096. Skipped bytes are zeroed.
     #[inline]
     fn make_room(&mut self, size: usize, align: usize) -> *mut u8 {
         let len = self.bytes.len();
-        // No overflow: `len` and `size` are sizes of objects in memory, so each is less than half of the address space, and
-        // alignments are small.
+        // No overflow: `len` and `size` are sizes of objects in memory, so each is less than half of the address space,
+        // and alignments are small.
         let offset = len.next_multiple_of(align);
         let end = offset + size;
         if end > self.bytes.capacity() {
@@ -143,8 +143,8 @@ unsafe impl KernelArgs for &ParamBuffer {
     #[inline]
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
         if self.is_empty() {
-            // The driver does not notice that an empty buffer is too short for a kernel with parameters, but rejects such a
-            // launch if both pointers are null.
+            // The driver does not notice that an empty buffer is too short for a kernel with parameters, but rejects
+            // such a launch if both pointers are null.
             return (ptr::null_mut(), ptr::null_mut());
         }
         (ptr::null_mut(), storage.as_mut_ptr())

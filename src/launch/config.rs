@@ -14,8 +14,8 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Returns the number of blocks that cover `threads`: in each dimension the quotient, rounded up. A dimension of `block`
-    /// that is 0 counts as 1.
+    /// Returns the number of blocks that cover `threads`: in each dimension the quotient, rounded up. A dimension of
+    /// `block` that is 0 counts as 1.
     #[inline]
     #[must_use]
     pub fn covering(threads: impl Into<Self>, block: impl Into<Self>) -> Self {

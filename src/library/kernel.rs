@@ -46,14 +46,15 @@ impl Kernel {
         Self { raw, library }
     }
 
-    /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)), as [`Function::launch`] does. It runs in
-    /// the stream's context.
+    /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)), as [`Function::launch`] does. It
+    /// runs in the stream's context.
     ///
     /// # Safety
     /// Same as [`Function::launch`].
     ///
     /// # Errors
-    /// Same as [`Function::launch`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the stream's device.
+    /// Same as [`Function::launch`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the stream's
+    /// device.
     #[inline]
     #[doc(alias = "cuLaunchKernel")]
     #[track_caller]
@@ -98,8 +99,8 @@ impl Kernel {
     /// Same as [`Function::launch_with`].
     ///
     /// # Errors
-    /// Same as [`Function::launch_with`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the stream's
-    /// device.
+    /// Same as [`Function::launch_with`], and `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the
+    /// stream's device.
     #[inline]
     #[doc(alias = "cuLaunchKernelEx")]
     #[track_caller]
@@ -138,8 +139,8 @@ impl Kernel {
     }
 
     /// Compares arguments with the kernel's parameters: their number and sizes, and for a packed buffer their offsets
-    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)). Returns false if nothing could be compared, because the
-    /// driver is older than CUDA 12.4 or the arguments are bare pointers.
+    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)). Returns false if nothing could be compared, because
+    /// the driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
     /// Returns an [`ArgumentError`] for too few or too many arguments, for the first argument that does not fit, and
@@ -153,8 +154,8 @@ impl Kernel {
     }
 
     /// Returns the offset and size of a parameter, counted from 0
-    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)); `None` if the driver is older than CUDA 12.4. The driver
-    /// needs a context for it.
+    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)); `None` if the driver is older than CUDA 12.4. The
+    /// driver needs a context for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such parameter.
@@ -193,8 +194,8 @@ impl Kernel {
         unsafe { checked::kernel_get_param_count(self.raw) }
     }
 
-    /// Returns an attribute of the kernel on a device ([`cuKernelGetAttribute`](checked::kernel_get_attribute)). No context is
-    /// needed.
+    /// Returns an attribute of the kernel on a device ([`cuKernelGetAttribute`](checked::kernel_get_attribute)). No
+    /// context is needed.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute, and `CUDA_ERROR_INVALID_DEVICE` if there is no such
@@ -234,7 +235,8 @@ impl Kernel {
     /// ([`cuKernelSetCacheConfig`](checked::kernel_set_cache_config)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value, and `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value, and `CUDA_ERROR_INVALID_DEVICE` if there is no such
+    /// device.
     #[inline]
     #[doc(alias = "cuKernelSetCacheConfig")]
     #[track_caller]
@@ -255,8 +257,8 @@ impl Kernel {
         unsafe { checked::kernel_get_name(self.raw) }
     }
 
-    /// Returns the kernel's function in a context ([`cuKernelGetFunction`](checked::kernel_get_function)), for instance to
-    /// query occupancy. The function of a borrowed kernel is borrowed, too.
+    /// Returns the kernel's function in a context ([`cuKernelGetFunction`](checked::kernel_get_function)), for instance
+    /// to query occupancy. The function of a borrowed kernel is borrowed, too.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NO_BINARY_FOR_GPU` if the library has no code for the context's device.

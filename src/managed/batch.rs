@@ -23,8 +23,8 @@ pub unsafe fn prefetch<T>(ranges: &[DeviceSlice<'_, T>], location: sys::CUmemLoc
 /// ([`cuMemDiscardBatchAsync`](checked::mem_discard_batch_async), since CUDA 13.0).
 ///
 /// # Safety
-/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them at the same
-/// time.
+/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them at the
+/// same time.
 ///
 /// # Errors
 /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty list or an empty range.

@@ -92,8 +92,8 @@ impl<T> ManagedBuffer<T> {
     /// Returns an attribute of a range of values ([`cuMemRangeGetAttribute`](checked::mem_range_get_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is empty or not inside the buffer, and for an attribute that the
-    /// driver does not have.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is empty or not inside the buffer, and for an attribute that
+    /// the driver does not have.
     #[inline]
     #[doc(alias = "cuMemRangeGetAttribute")]
     #[track_caller]

@@ -32,7 +32,8 @@ pub struct DeviceBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Context,
-    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the
+    /// buffer.
     values: PhantomData<fn() -> T>,
 }
 
@@ -63,8 +64,8 @@ impl<T> DeviceBuffer<T> {
         })
     }
 
-    /// Allocates `len` values and sets all bytes to zero. Waits until that is done, and therefore for earlier work in the
-    /// null stream and in blocking streams.
+    /// Allocates `len` values and sets all bytes to zero. Waits until that is done, and therefore for earlier work in
+    /// the null stream and in blocking streams.
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), or an error from the work that was waited for.
@@ -418,8 +419,8 @@ impl<T> DeviceBuffer<T> {
     /// Takes ownership of memory that was allocated in `context`.
     ///
     /// # Safety
-    /// The address must be the start of an allocation of at least `len` values in that context, and no other code may free
-    /// it.
+    /// The address must be the start of an allocation of at least `len` values in that context, and no other code may
+    /// free it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {

@@ -35,8 +35,8 @@ impl<T: NoUninit> Upload for T {}
 /// A type whose values can be copied from a device: any type that implements [`bytemuck::AnyBitPattern`], which
 /// includes every [`bytemuck::Pod`] type.
 ///
-/// A device can write any bytes, so any bytes must be a valid value of the type. This excludes `bool`, `char`, references
-/// and enums: copy the bytes of a `bool` as `u8`, with [`DeviceSlice::cast`](crate::DeviceSlice::cast).
+/// A device can write any bytes, so any bytes must be a valid value of the type. This excludes `bool`, `char`,
+/// references and enums: copy the bytes of a `bool` as `u8`, with [`DeviceSlice::cast`](crate::DeviceSlice::cast).
 ///
 /// This trait is implemented for every such type; its purpose is the compiler's message for other types. Generic code
 /// needs only the trait of `bytemuck`.

@@ -46,12 +46,12 @@ unsafe impl<T: Copy + Send> Send for HostBuffer<T> {}
 unsafe impl<T: Copy + Sync> Sync for HostBuffer<T> {}
 
 impl<T: Copy> HostBuffer<T> {
-    /// Allocates `len` values and sets all bytes to zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). If the size is 0
-    /// bytes, nothing is allocated.
+    /// Allocates `len` values and sets all bytes to zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). If the size is
+    /// 0 bytes, nothing is allocated.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger
-    /// alignment than the driver provides, which is at least a page.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a
+    /// larger alignment than the driver provides, which is at least a page.
     #[inline]
     #[doc(alias = "cuMemHostAlloc")]
     #[doc(alias = "cuMemAllocHost")]
@@ -112,9 +112,9 @@ impl<T: Copy> HostBuffer<T> {
     /// [`into_vec`](Self::into_vec) returns it.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags, `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory that
-    /// can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. After an error, the `Vec` is
-    /// dropped.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags, `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory
+    /// that can be page-locked, and `CUDA_ERROR_NOT_SUPPORTED` if the system cannot page-lock. After an error, the
+    /// `Vec` is dropped.
     #[inline]
     #[doc(alias = "cuMemHostRegister")]
     #[track_caller]
@@ -136,9 +136,9 @@ impl<T: Copy> HostBuffer<T> {
     }
 
     /// Waits for work that uses the memory, and returns the `Vec` that was [registered](Self::register)
-    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). If the driver allocated the memory, this method waits for
-    /// all work of the context ([`cuCtxSynchronize`](checked::ctx_synchronize)), copies the values to a new `Vec` and
-    /// [frees](Self::free) the memory.
+    /// ([`cuMemHostUnregister`](checked::mem_host_unregister)). If the driver allocated the memory, this method waits
+    /// for all work of the context ([`cuCtxSynchronize`](checked::ctx_synchronize)), copies the values to a new `Vec`
+    /// and [frees](Self::free) the memory.
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. Registered memory is then leaked, and other memory is freed.
@@ -182,7 +182,8 @@ impl<T: Copy> HostBuffer<T> {
         self.registered.is_some()
     }
 
-    /// Returns the flags of the memory, bits of `CU_MEMHOSTALLOC_…` ([`cuMemHostGetFlags`](checked::mem_host_get_flags)).
+    /// Returns the flags of the memory, bits of `CU_MEMHOSTALLOC_…`
+    /// ([`cuMemHostGetFlags`](checked::mem_host_get_flags)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a buffer of 0 bytes.
@@ -225,8 +226,8 @@ impl<T: Copy> HostBuffer<T> {
         Ok(buffer)
     }
 
-    /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). Dropping does the
-    /// same.
+    /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). Dropping does
+    /// the same.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -252,7 +253,8 @@ impl<T: Copy> HostBuffer<T> {
         self.values.as_ptr()
     }
 
-    /// Takes ownership of page-locked memory that was allocated in `context`. With a `len` of 0, the memory is not freed.
+    /// Takes ownership of page-locked memory that was allocated in `context`. With a `len` of 0, the memory is not
+    /// freed.
     ///
     /// # Safety
     /// The address must be the start of memory from `cuMemHostAlloc` or `cuMemAllocHost`, with `len` initialised and

@@ -32,13 +32,15 @@ pub struct PitchedBuffer<T> {
     width: usize,
     height: usize,
     context: Context,
-    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the
+    /// buffer.
     values: PhantomData<fn() -> T>,
 }
 
 impl<T> PitchedBuffer<T> {
-    /// Allocates `height` rows of `width` values with undefined contents ([`cuMemAllocPitch`](checked::mem_alloc_pitch)). If
-    /// the size is 0 bytes, nothing is allocated and the address is 0.
+    /// Allocates `height` rows of `width` values with undefined contents
+    /// ([`cuMemAllocPitch`](checked::mem_alloc_pitch)). If the size is 0 bytes, nothing is allocated and the address is
+    /// 0.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, or `CUDA_ERROR_INVALID_VALUE` if the size in
@@ -156,14 +158,16 @@ impl<T> PitchedBuffer<T> {
         copy.dstDevice = self.raw;
         copy.dstPitch = self.pitch;
         let _current = self.context.enter()?;
-        // SAFETY: slice and buffer have the size that is copied, and the driver has read the slice when the call returns.
+        // SAFETY: slice and buffer have the size that is copied, and the driver has read the slice when the call
+        // returns.
         unsafe { checked::memcpy_2d_unaligned(&copy) }
     }
 
     /// Copies all rows to the host, without gaps ([`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited
+    /// for.
     #[inline]
     #[doc(alias = "cuMemcpy2DUnaligned")]
     #[track_caller]
@@ -365,8 +369,8 @@ impl<T> PitchedBuffer<T> {
     /// Takes ownership of memory that was allocated in `context`.
     ///
     /// # Safety
-    /// The address must be the start of an allocation in that context with `height` rows of `width` values, `pitch` bytes
-    /// apart, and no other code may free it.
+    /// The address must be the start of an allocation in that context with `height` rows of `width` values, `pitch`
+    /// bytes apart, and no other code may free it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(

@@ -28,8 +28,8 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Methods for a part return an error if the part is not inside the view; none of them panics. Ranges, indices and lengths
-/// are in values, not bytes.
+/// Methods for a part return an error if the part is not inside the view; none of them panics. Ranges, indices and
+/// lengths are in values, not bytes.
 ///
 /// A view borrows the memory on the host only: the compiler keeps the owner from freeing it while the view exists.
 /// Work that a device does with the memory later is not covered: the asynchronous methods and launches that queue such
@@ -51,7 +51,8 @@ pub struct DeviceSlice<'a, T> {
     pub(super) len: usize,
     /// `None` if the caller makes the context current.
     pub(super) context: Option<&'a Context>,
-    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the view.
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the
+    /// view.
     values: PhantomData<fn() -> T>,
 }
 
@@ -75,8 +76,8 @@ impl<'a, T> DeviceSlice<'a, T> {
         }
     }
 
-    /// Returns a view of `len` values at an address. Without a context, the caller must make the memory's context current
-    /// for the methods that copy.
+    /// Returns a view of `len` values at an address. Without a context, the caller must make the memory's context
+    /// current for the methods that copy.
     ///
     /// # Safety
     /// For all of `'a`, and until the work that the view's methods queue is done, the address must point to device
@@ -109,16 +110,16 @@ impl<'a, T> DeviceSlice<'a, T> {
     }
 
     /// Returns a `dma-buf` descriptor of the memory, for drivers of other devices such as network cards
-    /// ([`cuMemGetHandleForAddressRange`](checked::mem_get_handle_for_address_range)). Address and size must be multiples
-    /// of the host's page size.
+    /// ([`cuMemGetHandleForAddressRange`](checked::mem_get_handle_for_address_range)). Address and size must be
+    /// multiples of the host's page size.
     ///
     /// # Safety
     /// The memory must stay allocated as long as a device uses the descriptor, and work of that device must be ordered
     /// with work of this device.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that is not aligned, and `CUDA_ERROR_NOT_SUPPORTED` if the device lacks
-    /// [the feature](sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that is not aligned, and `CUDA_ERROR_NOT_SUPPORTED` if the device
+    /// lacks [the feature](sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED).
     #[cfg(unix)]
     #[inline]
     #[doc(alias = "cuMemGetHandleForAddressRange")]
@@ -179,8 +180,8 @@ impl<'a, T> DeviceSlice<'a, T> {
     /// become values only when they are copied to the host, and such copies check the type.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size is not a multiple of the size of `U`, or its address is not a
-    /// multiple of the alignment of `U`, which device code relies on.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size is not a multiple of the size of `U`, or its address is
+    /// not a multiple of the alignment of `U`, which device code relies on.
     #[inline]
     #[track_caller]
     pub fn cast<U>(&self) -> Result<DeviceSlice<'a, U>> {
@@ -226,7 +227,8 @@ impl<T> DeviceSlice<'_, T> {
     /// Copies the start of the view to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, or an error from the work that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, or an error from the work that was
+    /// waited for.
     #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
@@ -246,7 +248,8 @@ impl<T> DeviceSlice<'_, T> {
     /// Copies all values to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited
+    /// for.
     #[inline]
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]

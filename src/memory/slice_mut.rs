@@ -25,7 +25,8 @@ use crate::{Context, DevicePtr, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// The rules are the same as for a [`DeviceSlice`]. [`DeviceBuffer`](crate::DeviceBuffer) describes copies without a stream.
+/// The rules are the same as for a [`DeviceSlice`]. [`DeviceBuffer`](crate::DeviceBuffer) describes copies without a
+/// stream.
 #[repr(transparent)] // As an argument of a kernel, the view is the first field of its `DeviceSlice`.
 pub struct DeviceSliceMut<'a, T> {
     view: DeviceSlice<'a, T>,
@@ -46,12 +47,12 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         }
     }
 
-    /// Returns a view of `len` values at an address. Without a context, the caller must make the memory's context current
-    /// for the methods that copy or fill.
+    /// Returns a view of `len` values at an address. Without a context, the caller must make the memory's context
+    /// current for the methods that copy or fill.
     ///
     /// # Safety
-    /// For all of `'a`, and until the work that the view's methods queue is done, the address must point to device memory with
-    /// `len` values, which belongs to `context` if one is given.
+    /// For all of `'a`, and until the work that the view's methods queue is done, the address must point to device
+    /// memory with `len` values, which belongs to `context` if one is given.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw_parts(ptr: DevicePtr, len: usize, context: Option<&'a Context>) -> Self {
@@ -290,8 +291,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// Queues a copy of the start of another view ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
     ///
     /// # Safety
-    /// Until the copy is done, neither memory may be freed or used by work that does not wait for the copy. The end of the
-    /// views' lifetimes does not wait for it.
+    /// Until the copy is done, neither memory may be freed or used by work that does not wait for the copy. The end of
+    /// the views' lifetimes does not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other view is shorter, and `CUDA_ERROR_INVALID_CONTEXT` on the null
@@ -320,8 +321,8 @@ impl<'a, T> DeviceSliceMut<'a, T> {
     /// Queues a fill of every byte ([`cuMemsetD8Async`](checked::memset_d8_async)).
     ///
     /// # Safety
-    /// Until the fill is done, the memory must not be freed or used by work that does not wait for the fill. The end of the
-    /// view's lifetime does not wait for it.
+    /// Until the fill is done, the memory must not be freed or used by work that does not wait for the fill. The end of
+    /// the view's lifetime does not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
@@ -407,8 +408,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// [`Stream::upload`] is a safe alternative for a whole buffer.
     ///
     /// # Safety
-    /// Until the copy is done, the slice must stay valid and unchanged, and the memory must not be freed or used by work that
-    /// does not wait for the copy. The end of the view's lifetime does not wait for it.
+    /// Until the copy is done, the slice must stay valid and unchanged, and the memory must not be freed or used by
+    /// work that does not wait for the copy. The end of the view's lifetime does not wait for it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the view, and `CUDA_ERROR_INVALID_CONTEXT` on the

@@ -10,8 +10,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
 use crate::{Context, Result, Stream, checked};
 
-/// A buffer of a fixed number of values that a stream allocated from a [memory pool](MemPool): work that is queued in that
-/// stream afterwards may use it. Allocating does not wait for the device.
+/// A buffer of a fixed number of values that a stream allocated from a [memory pool](MemPool): work that is queued in
+/// that stream afterwards may use it. Allocating does not wait for the device.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, Stream, StreamBuffer};
@@ -31,14 +31,15 @@ use crate::{Context, Result, Stream, checked};
 /// Work in other streams must wait for the allocation, for instance with an [`Event`](crate::Event) recorded after it.
 /// Copies of the views without a stream argument wait for [blocking](Stream::new) streams only.
 ///
-/// [`free_async`](Self::free_async) frees in stream order, too. It is `unsafe`, because the driver does not know which work
-/// of other streams still uses the memory. Dropping waits for all work of the context and then frees; while a stream of the
-/// context is being captured, it leaks the memory.
+/// [`free_async`](Self::free_async) frees in stream order, too. It is `unsafe`, because the driver does not know which
+/// work of other streams still uses the memory. Dropping waits for all work of the context and then frees; while a
+/// stream of the context is being captured, it leaks the memory.
 pub struct StreamBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Context,
-    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the buffer.
+    /// Marks the type of the values. They are on the device, so their type does not restrict the threads that use the
+    /// buffer.
     values: PhantomData<fn() -> T>,
 }
 
@@ -49,9 +50,9 @@ impl<T> StreamBuffer<T> {
     /// The copies and fills of the buffer's views run in `context`, which should be the stream's.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has no
-    /// memory pools, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory would
-    /// belong to the graph.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has
+    /// no memory pools, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory
+    /// would belong to the graph.
     #[inline]
     #[doc(alias = "cuMemAllocAsync")]
     #[track_caller]
@@ -102,12 +103,13 @@ impl<T> StreamBuffer<T> {
         })
     }
 
-    /// Frees the memory in stream order, without waiting ([`cuMemFreeAsync`](checked::mem_free_async)): earlier work in the
-    /// stream may still use it.
+    /// Frees the memory in stream order, without waiting ([`cuMemFreeAsync`](checked::mem_free_async)): earlier work in
+    /// the stream may still use it.
     ///
     /// # Safety
-    /// All other work that uses the memory must be done, or be work that the stream waits for; this includes copies and fills
-    /// of the buffer's views in the null stream, for which [non-blocking](Stream::non_blocking) streams do not wait.
+    /// All other work that uses the memory must be done, or be work that the stream waits for; this includes copies and
+    /// fills of the buffer's views in the null stream, for which [non-blocking](Stream::non_blocking) streams do not
+    /// wait.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. The memory is then leaked.
@@ -118,11 +120,13 @@ impl<T> StreamBuffer<T> {
         if self.raw == 0 {
             return Ok(());
         }
-        // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it; the rest is upheld by the caller.
+        // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it; the rest is upheld by the
+        // caller.
         unsafe { checked::mem_free_async(mem::take(&mut self.raw), stream.as_raw()) }
     }
 
-    /// Waits for all work of the context, and frees the memory ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    /// Waits for all work of the context, and frees the memory ([`cuMemFree`](checked::mem_free)). Dropping does the
+    /// same.
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. The memory is then leaked.
@@ -181,7 +185,8 @@ impl<T> Drop for StreamBuffer<T> {
     }
 }
 
-/// Waits for all work of a context, and frees memory of a pool, for which `cuMemFree` does not wait. Does nothing for 0.
+/// Waits for all work of a context, and frees memory of a pool, for which `cuMemFree` does not wait. Does nothing for
+/// 0.
 ///
 /// # Safety
 /// The address must be 0 or an allocation that the caller owns, and this must be its last use.

@@ -40,8 +40,8 @@ impl MemPool {
     /// allocated from the imported pool, only [imported](Self::import).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of [physical memory](crate::virtual_memory::PhysicalMemory), and
-    /// `CUDA_ERROR_UNKNOWN` for one that the driver did not make.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of [physical memory](crate::virtual_memory::PhysicalMemory),
+    /// and `CUDA_ERROR_UNKNOWN` for one that the driver did not make.
     #[cfg(unix)]
     #[inline]
     #[doc(alias = "cuMemPoolImportFromShareableHandle")]

@@ -156,8 +156,8 @@ impl Stream {
     /// Sets the numbers of the device's domains that stand for the default and the remote domain.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a number that the device does not have, and if the driver is older than CUDA
-    /// 12.0.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a number that the device does not have, and if the driver is older than
+    /// CUDA 12.0.
     #[inline]
     #[track_caller]
     pub fn set_mem_sync_domain_map(&self, map: sys::CUlaunchMemSyncDomainMap) -> Result<()> {

@@ -20,15 +20,16 @@ impl Event {
     }
 
     /// Records the work that is currently queued in a stream, with flags
-    /// ([`cuEventRecordWithFlags`](checked::event_record_with_flags)). In a capture, `CU_EVENT_RECORD_EXTERNAL` adds a node
-    /// that records the event in each launch of the graph.
+    /// ([`cuEventRecordWithFlags`](checked::event_record_with_flags)). In a capture, `CU_EVENT_RECORD_EXTERNAL` adds a
+    /// node that records the event in each launch of the graph.
     ///
     /// # Safety
-    /// If a node was added, the event must stay alive as long as the graph and everything made from it: pass an `Arc` of
-    /// it to [`Graph::keep`](crate::Graph::keep).
+    /// If a node was added, the event must stay alive as long as the graph and everything made from it: pass an `Arc`
+    /// of it to [`Graph::keep`](crate::Graph::keep).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and `CUDA_ERROR_INVALID_VALUE` for unknown flags.
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and `CUDA_ERROR_INVALID_VALUE` for unknown
+    /// flags.
     #[inline]
     #[doc(alias = "cuEventRecordWithFlags")]
     #[track_caller]

@@ -64,8 +64,8 @@ pub(super) fn fail(function: &'static str, code: u32) {
     NEXT.set(Some((function, code)));
 }
 
-/// Leaves another context on top of the stack after the next call of `function`, as an interposer could, and returns that
-/// context's handle.
+/// Leaves another context on top of the stack after the next call of `function`, as an interposer could, and returns
+/// that context's handle.
 pub(super) fn push_in(function: &'static str) -> sys::CUcontext {
     PUSHED_BY.set(Some(function));
     ptr::without_provenance_mut(FOREIGN)
@@ -79,7 +79,8 @@ pub(super) fn clear_stack() {
     STACK.with_borrow_mut(Vec::clear);
 }
 
-/// Makes the next call that creates an object return this handle, as a driver reuses the addresses of destroyed objects.
+/// Makes the next call that creates an object return this handle, as a driver reuses the addresses of destroyed
+/// objects.
 pub(super) fn reuse_handle(handle: usize) {
     NEXT_HANDLE.set(Some(handle));
 }

@@ -38,7 +38,8 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 fn objects_call_checked_functions_only() {
     for (path, text) in object_files() {
         for line in code(&text) {
-            // Calls are `sys::cuInit(`, `.cuInit(` or `legacy::cuInit(`. Constants such as `Function::cuInit` have no bracket.
+            // Calls are `sys::cuInit(`, `.cuInit(` or `legacy::cuInit(`. Constants such as `Function::cuInit` have no
+            // bracket.
             for (at, _) in line.match_indices("cu") {
                 let after = &line[at + 2..];
                 let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();

@@ -100,8 +100,8 @@ impl<'a> Texture<'a> {
     /// ([`cuTexObjectCreate`](checked::tex_object_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for modes or flags that do not exist or do not fit the resource, and for memory whose
-    /// size or alignment the device does not support.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for modes or flags that do not exist or do not fit the resource, and for
+    /// memory whose size or alignment the device does not support.
     #[inline]
     #[doc(alias = "cuTexObjectCreate")]
     #[track_caller]
@@ -112,7 +112,8 @@ impl<'a> Texture<'a> {
     /// Creates a texture of a view of an array or mipmapped array ([`cuTexObjectCreate`](checked::tex_object_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a view that does not fit the resource, and the errors of [`new`](Self::new).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a view that does not fit the resource, and the errors of
+    /// [`new`](Self::new).
     #[inline]
     #[doc(alias = "cuTexObjectCreate")]
     #[track_caller]
@@ -238,8 +239,8 @@ impl<'a> Texture<'a> {
     /// Takes ownership of a texture in `context`.
     ///
     /// # Safety
-    /// The handle must be live and belong to that context, no other code may destroy it, and its array or memory must outlive
-    /// the returned value.
+    /// The handle must be live and belong to that context, no other code may destroy it, and its array or memory must
+    /// outlive the returned value.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUtexObject, context: &Context) -> Self {

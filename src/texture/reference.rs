@@ -114,10 +114,10 @@ impl TextureReference {
         unsafe { checked::tex_ref_set_mipmapped_array(self.raw, array.as_raw(), flags) }
     }
 
-    /// Binds a row of values in device memory, and sets their format ([`cuTexRefSetFormat`](checked::tex_ref_set_format),
-    /// [`cuTexRefSetAddress`](checked::tex_ref_set_address)). Returns the number of bytes between the start of the texture,
-    /// which is aligned, and the first value; kernels must add this number, divided by the size of a value, to their
-    /// coordinates.
+    /// Binds a row of values in device memory, and sets their format
+    /// ([`cuTexRefSetFormat`](checked::tex_ref_set_format), [`cuTexRefSetAddress`](checked::tex_ref_set_address)).
+    /// Returns the number of bytes between the start of the texture, which is aligned, and the first value; kernels
+    /// must add this number, divided by the size of a value, to their coordinates.
     ///
     /// # Safety
     /// The memory must not be freed as long as it is bound: until other texels are bound, the module is unloaded, or
@@ -473,8 +473,8 @@ impl TextureReference {
         unsafe { checked::tex_ref_get_mipmap_level_clamp(self.raw) }
     }
 
-    /// Destroys a reference that belongs to no module ([`cuTexRefDestroy`](checked::tex_ref_destroy)). Dropping does the same.
-    /// A reference of a module stays until the module is unloaded.
+    /// Destroys a reference that belongs to no module ([`cuTexRefDestroy`](checked::tex_ref_destroy)). Dropping does
+    /// the same. A reference of a module stays until the module is unloaded.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

@@ -41,8 +41,8 @@ impl<'a> TextureResource<'a> {
 
     /// Returns a row of values in device memory. Kernels read it with integer coordinates.
     ///
-    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, which it is at the start
-    /// of a [`DeviceBuffer`](crate::DeviceBuffer).
+    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, which it is at
+    /// the start of a [`DeviceBuffer`](crate::DeviceBuffer).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format.
@@ -68,8 +68,8 @@ impl<'a> TextureResource<'a> {
     /// Returns a two-dimensional picture in device memory. `size` is the width and height in values, and `pitch` the
     /// number of bytes from one row to the next.
     ///
-    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, and the pitch one of
-    /// `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`.
+    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, and the pitch
+    /// one of `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or the pitch shorter than a row.
@@ -82,8 +82,8 @@ impl<'a> TextureResource<'a> {
     /// Returns a [picture](Self::pitched) in a format that `T` does not determine.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the errors of
-    /// [`pitched`](Self::pitched).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `T` does not have the size of `channels` values in the format, and the
+    /// errors of [`pitched`](Self::pitched).
     #[inline]
     #[track_caller]
     pub fn pitched_with_format<T>(

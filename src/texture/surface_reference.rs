@@ -26,7 +26,8 @@ unsafe impl Send for SurfaceReference {}
 unsafe impl Sync for SurfaceReference {}
 
 impl Module {
-    /// Finds a surface reference by its name ([`cuModuleGetSurfRef`](checked::module_get_surf_ref), which is deprecated).
+    /// Finds a surface reference by its name ([`cuModuleGetSurfRef`](checked::module_get_surf_ref), which is
+    /// deprecated).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_FOUND` if no reference has that name.
@@ -59,7 +60,8 @@ impl SurfaceReference {
     /// The array must not be destroyed as long as it is bound: until another array is bound, or the module is unloaded.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the array's shape does not allow [surfaces](crate::array::ArrayShape::surface).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the array's shape does not allow
+    /// [surfaces](crate::array::ArrayShape::surface).
     #[inline]
     #[doc(alias = "cuSurfRefSetArray")]
     #[track_caller]

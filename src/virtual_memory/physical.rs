@@ -169,12 +169,12 @@ impl PhysicalMemory {
     }
 
     /// Imports another process's memory of `size` bytes from a file descriptor, which is not closed
-    /// ([`cuMemImportFromShareableHandle`](checked::mem_import_from_shareable_handle)). With another size, the memory cannot
-    /// be mapped.
+    /// ([`cuMemImportFromShareableHandle`](checked::mem_import_from_shareable_handle)). With another size, the memory
+    /// cannot be mapped.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of a [memory pool](crate::MemPool), and `CUDA_ERROR_UNKNOWN` for one
-    /// that the driver did not make.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a descriptor of a [memory pool](crate::MemPool), and `CUDA_ERROR_UNKNOWN`
+    /// for one that the driver did not make.
     #[cfg(unix)]
     #[inline]
     #[doc(alias = "cuMemImportFromShareableHandle")]
@@ -182,8 +182,8 @@ impl PhysicalMemory {
     pub fn import_fd(fd: BorrowedFd<'_>, size: usize) -> Result<Self> {
         let kind = HandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         let fd = Descriptor::new(fd);
-        // SAFETY: an open descriptor, which takes the place of the address. The driver checks its kind, and does not map
-        // memory of another size.
+        // SAFETY: an open descriptor, which takes the place of the address. The driver checks its kind, and does not
+        // map memory of another size.
         unsafe { Self::import_handle(fd.as_handle(), kind, size) }
     }
 

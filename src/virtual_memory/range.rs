@@ -49,8 +49,8 @@ impl AddressRange {
     /// ([`cuMemAddressReserve`](checked::mem_address_reserve)). The views of the range are used in `context`.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not such a multiple, and `CUDA_ERROR_OUT_OF_MEMORY` if there
-    /// is no free range.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a size that is not such a multiple, and `CUDA_ERROR_OUT_OF_MEMORY` if
+    /// there is no free range.
     #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
@@ -63,8 +63,8 @@ impl AddressRange {
     /// driver's choice. With the address 0, the driver chooses the address.
     ///
     /// # Errors
-    /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for an alignment that is neither 0 nor a power of
-    /// two, or an address that is not aligned.
+    /// Same as [`reserve`](Self::reserve), and `CUDA_ERROR_INVALID_VALUE` for an alignment that is neither 0 nor a
+    /// power of two, or an address that is not aligned.
     #[inline]
     #[doc(alias = "cuMemAddressReserve")]
     #[track_caller]
@@ -100,8 +100,8 @@ impl AddressRange {
     /// access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or if the offset is not
-    /// such a multiple, `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has, and
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or if the offset is
+    /// not such a multiple, `CUDA_ERROR_NOT_SUPPORTED` for memory that was imported with another size than it has, and
     /// `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory.
     #[inline]
     #[doc(alias = "cuMemMap")]
@@ -162,7 +162,8 @@ impl AddressRange {
         unsafe { checked::mem_set_access(self.at(range.start), range.len(), access) }
     }
 
-    /// Returns the access rights of a location to the mapping at `offset` ([`cuMemGetAccess`](checked::mem_get_access)).
+    /// Returns the access rights of a location to the mapping at `offset`
+    /// ([`cuMemGetAccess`](checked::mem_get_access)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if nothing is mapped there, or for an invalid location.
@@ -199,8 +200,8 @@ impl AddressRange {
     /// Returns a view of `len` values from `offset`. Copies fail if the context's device has no access.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part is not mapped, or if the address is not a multiple of the alignment of
-    /// `T`.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part is not mapped, or if the address is not a multiple of the alignment
+    /// of `T`.
     #[inline]
     #[track_caller]
     pub fn slice<T>(&self, offset: usize, len: usize) -> Result<DeviceSlice<'_, T>> {
@@ -319,7 +320,8 @@ impl AddressRange {
         }
     }
 
-    /// Releases ownership of the range and its mappings. The reference to the context is leaked, so the context stays alive.
+    /// Releases ownership of the range and its mappings. The reference to the context is leaked, so the context stays
+    /// alive.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {

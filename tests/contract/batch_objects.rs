@@ -1,4 +1,5 @@
-//! Tests of batches of copies, copies between addresses, and of smaller calls of streams, events, functions and devices.
+//! Tests of batches of copies, copies between addresses, and of smaller calls of streams, events, functions and
+//! devices.
 
 use cuda_driver::batch::BatchCopy;
 use cuda_driver::sys::{

@@ -1,5 +1,5 @@
-//! Tests of further calls during a stream capture: queries of the stream, calls that change the device, and the thread's
-//! capture mode.
+//! Tests of further calls during a stream capture: queries of the stream, calls that change the device, and the
+//! thread's capture mode.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};

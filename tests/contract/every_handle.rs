@@ -623,8 +623,8 @@ fn owners_are_dropped_on_other_threads() {
 fn owners_are_dropped_after_a_fault() {
     child!("owners_are_dropped_after_a_fault", {
         let context = context();
-        // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use the
-        // value, which is leaked.
+        // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use
+        // the value, which is leaked.
         const WAITING: [&str; 2] = ["Pending", "StreamBuffer"];
         let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
         let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();

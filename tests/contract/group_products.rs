@@ -1,5 +1,5 @@
-//! Inexact products of 8-bit numbers by four warps (`wgmma.mma_async`), bit for bit as an H200 returned them: their sums
-//! have fewer bits than `f32`.
+//! Inexact products of 8-bit numbers by four warps (`wgmma.mma_async`), bit for bit as an H200 returned them: their
+//! sums have fewer bits than `f32`.
 
 use std::fmt::Write as _;
 

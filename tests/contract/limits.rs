@@ -87,7 +87,8 @@ fn local_memory() {
         c.that(seen as u64 == bytes, || format!("{bytes} bytes: {seen}"));
         let codes = run(function, 0, arguments![out]);
         if codes == (2, 0) && !is_software() {
-            // The stacks of all threads that a large GPU runs at once are as large as its memory, which other tests use.
+            // The stacks of all threads that a large GPU runs at once are as large as its memory, which other tests
+            // use.
             needs(&format!("more free memory: {bytes} bytes of local memory a thread"));
             continue;
         }

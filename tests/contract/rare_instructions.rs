@@ -376,7 +376,8 @@ fn cache_policies() {
 
 /// `multimem` on addresses that are not of a multicast object, where an H200 stores and reduces as on one copy. The
 /// first words of memory were recorded on an H200, except for `ld_reduce`, which faults there. The manual leaves the
-/// behaviour undefined, and a run at the same time as other tests ended with a fault, so this test does not run on GPUs.
+/// behaviour undefined, and a run at the same time as other tests ended with a fault, so this test does not run on
+/// GPUs.
 #[test]
 fn multimem_on_memory_of_one_device() {
     const ONES: u32 = 0x3c00_3c00;

@@ -252,7 +252,8 @@ fn shapes_of_sparse_arrays() {
         is!(c, 1, cuArray3DCreate(&raw mut made, &raw const wanted));
         is!(c, 1, cuMipmappedArrayCreate(&raw mut levels, &raw const wanted, 4));
     }
-    // The size, then levels (0: no mipmapped array), tile, first level in the tail, bytes of the tail, one tail for all.
+    // The size, then levels (0: no mipmapped array), tile, first level in the tail, bytes of the tail, one tail for
+    // all.
     let (flat, deep) = ([128, 128, 1], [32, 32, 16]);
     for (size, flags, levels, tile, first, bytes, single) in [
         ([512, 512, 4], LAYERED, 0, flat, 0, 0, 0),

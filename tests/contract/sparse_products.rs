@@ -200,8 +200,8 @@ fn list(letter: char, count: usize) -> String {
     format!("{{{}}}", all.join(", "))
 }
 
-/// Returns a kernel in which each thread reads the registers of some operands, runs `body`, and writes D. Operands are a
-/// letter and a number of registers.
+/// Returns a kernel in which each thread reads the registers of some operands, runs `body`, and writes D. Operands are
+/// a letter and a number of registers.
 fn kernel(name: &str, operands: &[(char, usize)], results: usize, body: &str) -> String {
     let count: usize = operands.iter().map(|(_, count)| count).sum();
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! Tests of textures whose formats have a fixed number of channels: normalized integers, packed channels, and compressed
-//! blocks. The hashes are of values that an H200 returned.
+//! Tests of textures whose formats have a fixed number of channels: normalized integers, packed channels, and
+//! compressed blocks. The hashes are of values that an H200 returned.
 
 use std::mem::MaybeUninit;
 use std::ptr;

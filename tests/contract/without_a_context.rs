@@ -1,4 +1,5 @@
-//! Tests of work on a thread without a current context: streams, graphs, libraries and memory are used by their handles.
+//! Tests of work on a thread without a current context: streams, graphs, libraries and memory are used by their
+//! handles.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};

@@ -225,8 +225,8 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// Returns the first ELF file, which is an entry or a part of a concatenation; `None` if there is none, or the entry with
-/// it or one before that is damaged.
+/// Returns the first ELF file, which is an entry or a part of a concatenation; `None` if there is none, or the entry
+/// with it or one before that is damaged.
 pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
     let start = usize::from(u16_at(binary, header::SIZE)?);
     let mut rest = binary.get(start..)?;

@@ -1,5 +1,5 @@
-//! Tests of `dlclose`: as with NVIDIA's driver, which stays mapped once it is initialised, contexts and threads of a closed
-//! library live on.
+//! Tests of `dlclose`: as with NVIDIA's driver, which stays mapped once it is initialised, contexts and threads of a
+//! closed library live on.
 
 #![cfg(target_os = "linux")]
 // Calls of a C API with pointers to this test's own variables.

@@ -53,8 +53,8 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
         .check()
         .and_then(|()| capture.check_joined(|from, nodes| store.reaches(from, nodes)));
     if ended.is_err() {
-        // Driver 580 destroys the graph, even one that existed before the capture. A graph inside another one stays. The
-        // call returns the capture's own error, also if the graph stays or releasing a user object fails.
+        // Driver 580 destroys the graph, even one that existed before the capture. A graph inside another one stays.
+        // The call returns the capture's own error, also if the graph stays or releasing a user object fails.
         let destroyed = store.destroy(capture.graph, &captures);
         drop(store);
         drop(captures);

@@ -121,8 +121,8 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
 }
 
 /// Records an object that a call of this thread created, for the process and for the thread's session, as far as they
-/// check for leaks. `is_live` returns true until the object is destroyed. The caller must not hold a lock that `is_live`
-/// takes.
+/// check for leaks. `is_live` returns true until the object is destroyed. The caller must not hold a lock that
+/// `is_live` takes.
 pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + Sync + 'static) {
     // A backtrace takes milliseconds, and the first one loads the program's debug information.
     if !finds_leaks() {

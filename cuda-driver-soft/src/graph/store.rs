@@ -482,8 +482,8 @@ impl GraphStore {
         Ok(())
     }
 
-    /// Copies a graph without its child graphs to `copy`, which is empty. Adds the nodes that need copies of child graphs
-    /// to `children`.
+    /// Copies a graph without its child graphs to `copy`, which is empty. Adds the nodes that need copies of child
+    /// graphs to `children`.
     fn copy_level(&mut self, graph: usize, copy: usize, children: &mut Vec<(usize, usize)>) -> Result<()> {
         let objects = self.graph(graph)?.objects.clone();
         user_object::retain_all(&objects)?;

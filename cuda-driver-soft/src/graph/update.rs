@@ -155,8 +155,8 @@ impl Plan {
     }
 
     /// Pairs the steps, in their order, with those of another plan. As documented, this begins at the steps without
-    /// dependents, in the order of their nodes' creation, and follows their dependencies in the order in which they were
-    /// added.
+    /// dependents, in the order of their nodes' creation, and follows their dependencies in the order in which they
+    /// were added.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
             difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,

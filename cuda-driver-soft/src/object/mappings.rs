@@ -48,8 +48,8 @@ pub(super) fn lock() -> MutexGuard<'static, Mappings> {
 }
 
 impl Mappings {
-    /// Maps a part of memory. As on driver 580, the first address is a multiple of 2 MiB plus the remainder of the offset
-    /// after division by 2 MiB.
+    /// Maps a part of memory. As on driver 580, the first address is a multiple of 2 MiB plus the remainder of the
+    /// offset after division by 2 MiB.
     pub(super) fn map(
         &mut self,
         context: &Context,

@@ -55,7 +55,8 @@ impl Reference {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the reference. Work that the module's context has queued earlier finishes first and uses the old binding.
+    /// Changes the reference. Work that the module's context has queued earlier finishes first and uses the old
+    /// binding.
     fn change(&self, current: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
         let mut state = self.state();
         let mut changed = *state;

@@ -1,8 +1,8 @@
 //! Copies of bytes, rectangles and boxes between memory and arrays.
 //!
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
-//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory or
-//! memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`. It does not wait for a small contiguous asynchronous copy from
+//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory
+//! or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`. It does not wait for a small contiguous asynchronous copy from
 //! pageable memory: the call reads the bytes at once, and a task writes them.
 
 use crate::object::place::MemoryPlace;

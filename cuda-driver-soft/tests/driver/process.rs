@@ -212,7 +212,8 @@ fn ignored_settings() {
 fn after_a_fork() {
     in_child("process::after_a_fork", &[], || {
         assert_eq!(codes(), [0, 0, 201, 0]);
-        // SAFETY: the child only calls `_exit` and the driver, which then takes no lock that another thread may have held.
+        // SAFETY: the child only calls `_exit` and the driver, which then takes no lock that another thread may have
+        // held.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let mut messages = 0;

@@ -58,7 +58,8 @@ impl Gpu {
         self.check_owner(x)?;
         self.check_owner(y)?;
         let Some(config) = config(x.len()) else { return Ok(()) };
-        // SAFETY: both buffers are of this GPU and have this length, and only this call uses `y` until the kernel is done.
+        // SAFETY: both buffers are of this GPU and have this length, and only this call uses `y` until the kernel is
+        // done.
         unsafe {
             self.axpy
                 .launch(&self.stream, config, (a, x.0.ptr(), y.0.ptr(), x.len()))?
@@ -86,7 +87,8 @@ impl Gpu {
         Ok(sums.to_vec()?.iter().sum())
     }
 
-    /// Returns an error for a vector of another GPU: its memory may be freed, or not be accessible to this GPU's kernels.
+    /// Returns an error for a vector of another GPU: its memory may be freed, or not be accessible to this GPU's
+    /// kernels.
     #[track_caller]
     fn check_owner(&self, vector: &Vector) -> Result<()> {
         if vector.0.context().as_raw() == self.context.as_raw() {

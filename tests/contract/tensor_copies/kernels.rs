@@ -100,7 +100,8 @@ pub(super) struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Launches a kernel of this file. A load writes [`TILE`] bytes and a flag to `out`; a store reads [`TILE`] bytes there.
+    /// Launches a kernel of this file. A load writes [`TILE`] bytes and a flag to `out`; a store reads [`TILE`] bytes
+    /// there.
     pub(super) fn launch(&self, gpu: &Gpu, kernel: CUfunction, out: CUdeviceptr) {
         let (mut at, mut offsets) = ([0_i32; 5], [0_u16; 3]);
         at[..self.at.len()].copy_from_slice(self.at);

@@ -160,8 +160,8 @@ impl Compiled {
         Some(&self.entries[index])
     }
 
-    /// Returns the entry at an instruction that the code has reached from another entry. Usually it is the same one, in a
-    /// loop, or the next one, and the search takes as long as a short phase.
+    /// Returns the entry at an instruction that the code has reached from another entry. Usually it is the same one, in
+    /// a loop, or the next one, and the search takes as long as a short phase.
     pub(crate) fn entry_after(&self, before: &CompiledEntry, at: u32) -> Option<&CompiledEntry> {
         let place = (std::ptr::from_ref(before).addr() - self.entries.as_ptr().addr()) / size_of::<CompiledEntry>();
         let near = self.entries.get(place..)?;
@@ -192,8 +192,8 @@ function_types! {
     /// instruction that the last one reached in the lower half, and an [`Exit`] in the upper half.
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
-    /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`]. For
-    /// a memory instruction, the other arguments are the address of the first of these lanes, and the number of its
+    /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`].
+    /// For a memory instruction, the other arguments are the address of the first of these lanes, and the number of its
     /// window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }

@@ -2,8 +2,8 @@
 //! edge of an image: an index that is limited by a minimum or maximum has a step from lane to lane in all groups but
 //! those.
 //!
-//! The code of such a kernel has two sections. The shapes of the second one depend on no assumptions. A group goes there
-//! only if everything that it has done so far is [repeatable](crate::plan::repeatable). It begins with the first
+//! The code of such a kernel has two sections. The shapes of the second one depend on no assumptions. A group goes
+//! there only if everything that it has done so far is [repeatable](crate::plan::repeatable). It begins with the first
 //! instruction, where no values are live, so that no value is converted from one shape to another, and no check of the
 //! first section counts in the second one. The counters of the group are set back to their values at the beginning.
 //!
@@ -82,8 +82,9 @@ impl Emitter<'_> {
         };
     }
 
-    /// Returns the exit at a step of the current block that ends the code. After a barrier, groups continue in the first
-    /// section. A group of the second section can do so only if its values have the shapes that are expected there.
+    /// Returns the exit at a step of the current block that ends the code. After a barrier, groups continue in the
+    /// first section. A group of the second section can do so only if its values have the shapes that are expected
+    /// there.
     pub(super) fn exit_of_section(&self, exit: Exit, step: usize) -> Exit {
         if self.section == Section::First || exit != Exit::Barrier {
             return exit;

@@ -82,8 +82,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Frees the vector registers for a new value. Later that would overwrite `TEMP`, through which registers of 16 bits
-    /// are written to their rows.
+    /// Frees the vector registers for a new value. Later that would overwrite `TEMP`, through which registers of 16
+    /// bits are written to their rows.
     fn make_room(&mut self, d: Reg) {
         let _ = self.spare(self.defined_parts(d));
     }

@@ -177,8 +177,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads elements that differ from lane to lane. `d` has the registers of each element; none for elements of a single
-    /// column that are not needed.
+    /// Loads elements that differ from lane to lane. `d` has the registers of each element; none for elements of a
+    /// single column that are not needed.
     fn load_vectors(&mut self, access: &Access, places: &Places, d: &[Vec<Ymm>]) {
         let element = access.element;
         match (access.class, element) {

@@ -29,7 +29,8 @@ pub(super) struct Input<'a> {
     pub(super) code: &'a Code,
     pub(super) map: &'a SourceMap,
     pub(super) lanes: u32,
-    /// The shapes of the second section of the code, which depend on no assumptions; `None` if there is no such section.
+    /// The shapes of the second section of the code, which depend on no assumptions; `None` if there is no such
+    /// section.
     pub(super) second: Option<&'a Shapes>,
     /// See [`Variant::leaving`](crate::code::compiled::Variant::leaving).
     pub(super) leaving: bool,
@@ -367,7 +368,8 @@ impl<'a> Emitter<'a> {
         kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
-    /// Returns those of registers that are kept as scalars, as in [`CompiledEntry`](crate::code::compiled::CompiledEntry).
+    /// Returns those of registers that are kept as scalars, as in
+    /// [`CompiledEntry`](crate::code::compiled::CompiledEntry).
     pub(super) fn scalars_of(&self, live: &[Reg]) -> Vec<(Slot, u8, i64)> {
         let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
             Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),

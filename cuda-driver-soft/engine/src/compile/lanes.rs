@@ -72,8 +72,8 @@ pub(super) struct Places {
 enum Check {
     /// Another access has checked the range before.
     None,
-    /// The check of this access alone. The window comes with the step from lane to lane and the lowest distance if there
-    /// is a step.
+    /// The check of this access alone. The window comes with the step from lane to lane and the lowest distance if
+    /// there is a step.
     One(Label, State, (u32, Option<(i32, i32)>)),
     /// The check of a range for this and other accesses.
     Range(Checked, Failure),

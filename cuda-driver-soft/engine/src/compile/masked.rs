@@ -1,6 +1,6 @@
-//! Code for some lanes of a group. Lanes that part wait at the beginning of blocks. The code always runs the first block,
-//! in order, at which lanes wait, so that lanes meet again where the sides of a branch do. When all lanes are at one
-//! block, the code for whole groups continues.
+//! Code for some lanes of a group. Lanes that part wait at the beginning of blocks. The code always runs the first
+//! block, in order, at which lanes wait, so that lanes meet again where the sides of a branch do. When all lanes are at
+//! one block, the code for whole groups continues.
 //!
 //! Between blocks, all values are in the rows of the frame. An instruction keeps the values of lanes that do not run if
 //! such lanes may need them.
@@ -60,7 +60,8 @@ impl Emitter<'_> {
         *self.masks.over.get_or_insert_with(|| asm.label())
     }
 
-    /// Adds code for a branch at which the lanes of a whole group part, and returns its label. The predicate is in `mask`.
+    /// Adds code for a branch at which the lanes of a whole group part, and returns its label. The predicate is in
+    /// `mask`.
     pub(super) fn part_stub(&mut self, from: usize, mask: Gpr, to: [usize; 2]) -> Label {
         let label = self.asm.label();
         let state = self.state.clone();
@@ -74,8 +75,8 @@ impl Emitter<'_> {
         label
     }
 
-    /// Lets the lanes in a register wait at the first of two blocks, and all others at the second, and continues with the
-    /// block that comes first in order.
+    /// Lets the lanes in a register wait at the first of two blocks, and all others at the second, and continues with
+    /// the block that comes first in order.
     pub(super) fn part_lanes(&mut self, state: &State, mask: Gpr, from: usize, to: [usize; 2]) {
         let full = Word::Imm(self.full());
         if mask != Gpr::AX {
@@ -106,8 +107,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts the rounds that begin with edges, and jumps back if lanes wait there: to the first such block in order, as no
-    /// lanes may wait before the block that runs. The code of a loop's head counts its first round.
+    /// Counts the rounds that begin with edges, and jumps back if lanes wait there: to the first such block in order,
+    /// as no lanes may wait before the block that runs. The code of a loop's head counts its first round.
     fn go_masked(&mut self, from: usize, to: &[usize]) {
         let mut to = to.to_vec();
         to.sort_unstable_by_key(|to| self.input.plan.flow.place[*to]);
@@ -213,8 +214,8 @@ impl Emitter<'_> {
             })
     }
 
-    /// Ends a round of a loop that is one block: the lanes in `AX` begin the next one, those in `CX` wait behind the loop. The
-    /// values are in their rows, and stay in machine registers.
+    /// Ends a round of a loop that is one block: the lanes in `AX` begin the next one, those in `CX` wait behind the
+    /// loop. The values are in their rows, and stay in machine registers.
     fn go_again(&mut self, block: usize, number: usize, behind: usize, (again, state): &(Label, State)) {
         let [over, none] = [(); 2].map(|()| self.asm.label());
         if let Some((behind, _)) = self.masks.numbers[behind] {
@@ -238,8 +239,8 @@ impl Emitter<'_> {
         self.asm.bind(none);
     }
 
-    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones. If `again` has the beginning of
-    /// a loop and the registers there, the loop is this block alone.
+    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones. If `again` has the
+    /// beginning of a loop and the registers there, the loop is this block alone.
     fn run_masked(&mut self, block: usize, number: usize, again: Option<(Label, State)>) {
         let layout = &self.input.plan.layout;
         let steps = layout.steps_of(block);
@@ -320,7 +321,8 @@ impl Emitter<'_> {
         asm.vector(equal, lanes, lanes, Source::Mem(bits));
     }
 
-    /// Stores a part of a vector for the lanes that run. Uses the first register for sources, and `TEMP` or the second one.
+    /// Stores a part of a vector for the lanes that run. Uses the first register for sources, and `TEMP` or the second
+    /// one.
     pub(super) fn store_active(&mut self, width: Width, part: usize, places: &Places, to: Mem, from: Ymm) {
         if !self.masked {
             return self.asm.store_vector(to, from);
@@ -371,8 +373,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the place of a lane for a store; for a lane that does not run, a place that nothing reads. Branches would be
-    /// mispredicted often, because lanes part by their data. Uses `CX`.
+    /// Returns the place of a lane for a store; for a lane that does not run, a place that nothing reads. Branches
+    /// would be mispredicted often, because lanes part by their data. Uses `CX`.
     pub(super) fn lane_to_store(&mut self, places: &Places, lane: u32) -> Mem {
         let at = self.lane(places, lane);
         if !self.masked {
@@ -425,8 +427,8 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Sub, Width::Bits64, Gpr::AX, Word::Imm(lowest));
     }
 
-    /// Stores an element of the last active lane. `row` has the values of all lanes if they are not a scalar. Uses `CX` and
-    /// `DX`.
+    /// Stores an element of the last active lane. `row` has the values of all lanes if they are not a scalar. Uses `CX`
+    /// and `DX`.
     pub(super) fn store_last_active(&mut self, element: u32, at: Mem, value: Value, row: Option<Mem>) {
         let (width, wide) = (value.width, Width::Bits64);
         self.asm.last_bit(Gpr::DX, field(offset_of!(CompiledContext, active)));
@@ -528,8 +530,8 @@ impl Emitter<'_> {
         found
     }
 
-    /// Computes the first lanes of scalars whose rows the interpreter has written for the active lanes. Uses `AX`, `CX` and
-    /// `DX`.
+    /// Computes the first lanes of scalars whose rows the interpreter has written for the active lanes. Uses `AX`, `CX`
+    /// and `DX`.
     pub(super) fn restore_scalars(&mut self, scalars: &[Reg]) {
         for reg in scalars {
             let home = self.home(*reg);

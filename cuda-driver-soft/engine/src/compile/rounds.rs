@@ -23,8 +23,8 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Returns the loops of a kernel. If some lanes of a group can run while others wait, these are only loops whose rounds
-    /// all lanes of a group begin together.
+    /// Returns the loops of a kernel. If some lanes of a group can run while others wait, these are only loops whose
+    /// rounds all lanes of a group begin together.
     pub(super) fn of(plan: &Plan<'_>, map: &SourceMap, masked: bool) -> Self {
         let (layout, flow) = (&plan.layout, &plan.flow);
         let mut rounds = Rounds::default();
@@ -80,8 +80,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `CX`, and for an edge forwards `AX`: the
-    /// rounds of masked loops keep lanes there.
+    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `CX`, and for an edge forwards
+    /// `AX`: the rounds of masked loops keep lanes there.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
         if !self.input.plan.flow.is_backward(from, to) {
             return self.begin_loop(to);

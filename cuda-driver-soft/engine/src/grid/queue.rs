@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A worker takes at most one in this many of the clusters that have not started, so that the other workers get as many.
+/// A worker takes at most one in this many of the clusters that have not started, so that the other workers get as
+/// many.
 const PART: u64 = 16;
 
 /// The clusters of a launch that have not finished.
@@ -169,8 +170,8 @@ impl BlockQueue {
         !waiting.parked.is_empty() || waiting.may_begin(self.clusters)
     }
 
-    /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it may
-    /// be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
+    /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it
+    /// may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
     /// clusters. Also counts `over` clusters in progress as finished. `kernel` is the kernel's name, for the log.
     pub(crate) fn take(&self, kernel: &str, most: u64, over: u64) -> Option<Taken> {
         let mut waiting = self.lock();

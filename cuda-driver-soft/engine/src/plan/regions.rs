@@ -115,8 +115,8 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there are too many, or if there
-    /// is an instruction that depends on the other lanes of the warp, or an end.
+    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there are too many, or if
+    /// there is an instruction that depends on the other lanes of the warp, or an end.
     fn reached(&self, start: usize, join: usize) -> Option<Vec<usize>> {
         let layout = self.layout;
         let mut blocks = Vec::new();

@@ -9,8 +9,8 @@ const WARP: u32 = 32;
 /// Numbers of each thread.
 const NUMBERS: u32 = 4;
 
-/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true. `ASSERT` fails
-/// if it is true, in a line of the source that is `%r14`.
+/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true. `ASSERT`
+/// fails if it is true, in a line of the source that is `%r14`.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;

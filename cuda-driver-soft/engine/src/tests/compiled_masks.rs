@@ -83,8 +83,8 @@ fn loops_that_lanes_leave_one_by_one() {
     ] {
         check(body, true);
     }
-    // A loop that is entered in its middle, whose branch has two backward targets, inside of a branch. The register that
-    // both the loop and the code behind it use is the same in all lanes.
+    // A loop that is entered in its middle, whose branch has two backward targets, inside of a branch. The register
+    // that both the loop and the code behind it use is the same in all lanes.
     check(
         "and.b32 %r13, %r10, 7; and.b32 %r14, %r12, 3; add.u32 %r15, %r2, 40; setp.ge.u32 %p1, %r12, 25; @%p1 bra outside; bra first;
         back: setp.ge.u32 %p2, %r14, 2; @%p2 bra second;

@@ -173,8 +173,8 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
 
 #[test]
 fn rings_of_blocks_take_a_time_that_is_linear_in_their_number() {
-    // A number passes all blocks of a ring several times, upwards or downwards. All blocks are in progress. Two rounds of
-    // all blocks are enough for each time, whatever the order in which the blocks have started.
+    // A number passes all blocks of a ring several times, upwards or downwards. All blocks are in progress. Two rounds
+    // of all blocks are enough for each time, whatever the order in which the blocks have started.
     const TIMES: u32 = 8;
     let steps = |blocks: u32, step: u32| {
         let body = format!(

@@ -232,10 +232,10 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
 }
 }
 
-/// Returns a context for the first group of a warp or block, with memory of the block, and without frames. When the code
-/// has ended, it goes back to [`Machine::context`], because a new one takes longer than a small block. Fields that are not
-/// set here are the same for all blocks, or are written before they are read; between calls, pointers to frames and to the
-/// scheduler may dangle.
+/// Returns a context for the first group of a warp or block, with memory of the block, and without frames. When the
+/// code has ended, it goes back to [`Machine::context`], because a new one takes longer than a small block. Fields that
+/// are not set here are the same for all blocks, or are written before they are read; between calls, pointers to frames
+/// and to the scheduler may dangle.
 pub(super) fn context(
     m: &mut Machine<'_>,
     frames: &Frames<'_>,

@@ -223,8 +223,8 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// Sets the constants that compiled code reads from its context to those of a block. `of` is the number of the block
-    /// that they are for.
+    /// Sets the constants that compiled code reads from its context to those of a block. `of` is the number of the
+    /// block that they are for.
     pub(super) fn fill_uniforms(
         &self,
         uniforms: &mut [u64],

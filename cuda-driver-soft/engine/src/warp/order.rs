@@ -28,8 +28,8 @@ use std::cmp::Ordering;
 /// Number of times that lanes may run before a held fault is reported anyway: they may be waiting for the faulty lanes.
 const PATIENCE: u32 = 1 << 20;
 
-/// The same for lanes that are ahead in kernels whose instructions keep an order: at such an instruction, all groups meet
-/// in each round, so that the others soon catch up unless they wait for a lane that is ahead.
+/// The same for lanes that are ahead in kernels whose instructions keep an order: at such an instruction, all groups
+/// meet in each round, so that the others soon catch up unless they wait for a lane that is ahead.
 const PATIENCE_IN_ORDER: u32 = 1 << 12;
 
 /// A fault that is not reported yet.
@@ -235,8 +235,8 @@ impl Order {
         let mut mask = self.beside(first, all);
         self.stop = match self.compare(fault, first) {
             Ordering::Less => return Err(number(fault)),
-            // The interpreter runs all of these lanes at once, and reports the first one. A failed assertion is reported
-            // for all of them.
+            // The interpreter runs all of these lanes at once, and reports the first one. A failed assertion is
+            // reported for all of them.
             Ordering::Equal => {
                 if !self.faults[number(fault)].is_assertion() {
                     mask &= (1 << fault) - 1;

@@ -14,8 +14,8 @@ use super::mentions::Mentions;
 /// Bytes of initial values that any module may have. An array can have a short value far behind its start.
 const MOST_INITIAL_BYTES: usize = 256 << 20;
 
-/// Further bytes of initial values for each byte of the text. The shortest number of a list, with its comma, has two bytes, and up to 16 in
-/// memory.
+/// Further bytes of initial values for each byte of the text. The shortest number of a list, with its comma, has two
+/// bytes, and up to 16 in memory.
 const INITIAL_BYTES_PER_BYTE: usize = 8;
 
 /// Bytes that the names of the static variables of functions may have in any module: each begins with the function's

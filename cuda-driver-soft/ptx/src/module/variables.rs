@@ -72,8 +72,8 @@ impl ModuleBuilder<'_> {
         let Some(count) = var.count else {
             return self.declare(item, var, space, var.name);
         };
-        // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do not
-        // exist.
+        // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do
+        // not exist.
         // Many ranges with the same name would take quadratic time.
         let numbers = self.mentions().numbers(name.as_bytes(), count);
         let ranged = self.ranged + numbers.len();

@@ -106,8 +106,8 @@ impl AddressSpace {
         covered
     }
 
-    /// Sets the accesses that the mapping at `base` permits to kernels and fills, and to copies. Work in flight continues
-    /// with the new permission.
+    /// Sets the accesses that the mapping at `base` permits to kernels and fills, and to copies. Work in flight
+    /// continues with the new permission.
     pub fn set_access(&self, base: u64, access: Access, copies: Access) {
         let mut index = self.index();
         let Some(old) = index.records.get(&base).cloned() else {
