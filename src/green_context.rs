@@ -44,13 +44,14 @@ unsafe impl Send for GreenContext {}
 unsafe impl Sync for GreenContext {}
 
 impl GreenContext {
-    /// Creates a green context with resources of a device, all of which come from the same split
-    /// ([`cuGreenCtxCreate`](checked::green_ctx_create) with the result of
-    /// [`cuDevResourceGenerateDesc`](checked::dev_resource_generate_desc)).
+    /// Creates a green context with resources of a device ([`cuGreenCtxCreate`](checked::green_ctx_create) with the
+    /// result of [`cuDevResourceGenerateDesc`](checked::dev_resource_generate_desc)).
+    ///
+    /// The manual requires that all resources come from one split. Driver 580 does not check this.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for an empty list or resources of different splits, and a
-    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
+    /// Returns `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for an empty list, and a [missing-function
+    /// error](crate::Error::is_missing_function) if the driver is older than CUDA 12.4.
     #[inline]
     #[doc(alias = "cuGreenCtxCreate")]
     #[doc(alias = "cuDevResourceGenerateDesc")]

@@ -122,7 +122,7 @@ fn a_device_is_split_into_equal_parts_and_a_rest() {
 }
 
 #[test]
-fn a_descriptor_takes_parts_of_one_split() {
+fn a_descriptor_takes_parts_of_any_splits() {
     if !has_green_contexts() {
         return;
     }
@@ -131,11 +131,11 @@ fn a_descriptor_takes_parts_of_one_split() {
     let whole = device();
     let ((one, rest), (other, _)) = (split(&whole, 1, 1), split(&whole, 1, 1));
     let mut description = null_mut();
-    for (second, code) in [(rest, 0), (other[0], 915), (whole, 915)] {
+    for second in [rest, other[0], whole] {
         let mut both = [one[0], second];
         is!(
             c,
-            code,
+            0,
             cuDevResourceGenerateDesc(&raw mut description, both.as_mut_ptr(), 2)
         );
     }

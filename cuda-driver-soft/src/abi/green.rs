@@ -19,11 +19,11 @@ const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 const SCATTERED: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING.0;
 const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE.0;
 
-/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device, the number of the
-/// first multiprocessor and the number of the split.
+/// Marks a resource that this driver wrote: the start of the private bytes, followed by the device and the number of
+/// the first multiprocessor.
 const SIGNATURE: [u8; 8] = *b"softpart";
 
-/// Returns the C structure of a resource, with the other fields in the private bytes.
+/// Returns the C structure of a resource, with its device and first multiprocessor in the private bytes.
 fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     let granularity = if part.split {
         // Driver 580 leaves these fields of a part at 0.
@@ -38,7 +38,6 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     out._internal_padding[..8].copy_from_slice(&SIGNATURE);
     out._internal_padding[8..12].copy_from_slice(&part.device.to_le_bytes());
     out._internal_padding[12..16].copy_from_slice(&part.first.to_le_bytes());
-    out._internal_padding[16..20].copy_from_slice(&part.call.to_le_bytes());
     out.anonymous1.sm = CUdevSmResource {
         smCount: part.count,
         minSmPartitionSize: granularity.least,
@@ -71,7 +70,6 @@ fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
         first,
         count: sm.smCount,
         split: sm.minSmPartitionSize == 0,
-        call: c_uint::from_le_bytes(word(16)),
         ..whole
     })
 }
@@ -144,12 +142,10 @@ exports! {
             return Ok(());
         }
         let made = asked.min(split.parts);
-        let call = resource::next_split();
         let part = |number: u32, count| Multiprocessors {
             first: whole.first + number * split.each,
             count,
             split: true,
-            call,
             ..whole
         };
         for i in 0..made {

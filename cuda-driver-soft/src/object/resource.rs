@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -19,8 +18,6 @@ pub(crate) struct Multiprocessors {
     pub(crate) count: u32,
     /// True for a part, or the rest, that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
     pub(crate) split: bool,
-    /// The number of the call that split the multiprocessors; 0 for a whole.
-    pub(crate) call: u32,
 }
 
 /// The minimum number of multiprocessors of a part, and the number that its size must be a multiple of.
@@ -52,12 +49,6 @@ pub(crate) struct Descriptor {
 /// Descriptors live as long as the process: no call destroys one.
 static DESCRIPTORS: Table<Descriptor> = Table::new(HandleKind::ResourceDescriptor);
 
-/// Returns the number of the next split.
-pub(crate) fn next_split() -> u32 {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
-}
-
 /// Returns all multiprocessors of a device.
 pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
     let device = device::get(ordinal)?;
@@ -66,7 +57,6 @@ pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
         first: 0,
         count: device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         split: false,
-        call: 0,
     })
 }
 
@@ -108,11 +98,8 @@ pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
     let Some(first) = resources.first() else {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     };
-    // The manual allows several resources only from one split.
-    if resources
-        .iter()
-        .any(|part| (part.device, part.call) != (first.device, first.call))
-    {
+    // The manual allows several resources only from one split; driver 580 takes those of different splits.
+    if resources.iter().any(|part| part.device != first.device) {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }
     let all = of_device(first.device)?.count;
