@@ -222,6 +222,11 @@ impl Trial {
         self.plan(index, pattern(index, true, size));
     }
 
+    /// Returns true if a slice has fewer elements than its count.
+    pub(crate) fn is_shorter(&self, index: usize) -> bool {
+        counter(&self.words[index]).is_some_and(|(_, less)| less > 0)
+    }
+
     /// Makes the library write a count to the target of a parameter.
     pub(crate) fn plan_count(&self, index: usize, count: usize) {
         self.plan_count_of(index, count as u64);
