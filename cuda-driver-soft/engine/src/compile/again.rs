@@ -14,7 +14,6 @@ use super::emitter::Emitter;
 use super::masks::Masks;
 use super::registers::field;
 use super::sections::{Restart, Section};
-use super::stubs::Stub;
 use crate::code::compiled::{CompiledContext, Exit};
 use ptx::ir::Reg;
 use std::mem::offset_of;
@@ -34,17 +33,7 @@ impl Emitter<'_> {
             together: asm.label(),
             parted: asm.label(),
         });
-        let label = self.asm.label();
-        self.push_stub(Stub::Exit {
-            label,
-            state: self.state.clone(),
-            live: live.to_vec(),
-            at,
-            exit: Exit::Leave,
-            rest: rest as i32,
-            again: Some(restart),
-        });
-        label
+        self.exit_or_restart(live, at, Exit::Leave, rest as i32, Some(restart))
     }
 
     /// Lets the group begin again if it has entered the code at the first instruction. Uses `AX`.

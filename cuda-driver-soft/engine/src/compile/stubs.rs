@@ -99,6 +99,18 @@ impl Emitter<'_> {
     /// Adds code that leaves with the present registers, and returns its label. `rest` is the number of interpreter
     /// instructions of the piece that do not run.
     pub(super) fn exit_stub(&mut self, live: &[Reg], at: u32, exit: Exit, rest: i32) -> Label {
+        self.exit_or_restart(live, at, exit, rest, None)
+    }
+
+    /// As [`exit_stub`](Self::exit_stub), for groups that may begin again.
+    pub(super) fn exit_or_restart(
+        &mut self,
+        live: &[Reg],
+        at: u32,
+        exit: Exit,
+        rest: i32,
+        again: Option<Restart>,
+    ) -> Label {
         let label = self.asm.label();
         self.push_stub(Stub::Exit {
             label,
@@ -107,7 +119,7 @@ impl Emitter<'_> {
             at,
             exit,
             rest,
-            again: None,
+            again,
         });
         label
     }
