@@ -1,6 +1,6 @@
 //! Classes of modifiers, by the names that the rows of the table use.
 
-/// Classes of modifiers: name and members, separated by `|`. All members of a class are types, or none is.
+/// The name of each class, and its members, separated by `|`. All members of a class are types, or none is.
 #[rustfmt::skip] // long lists
 pub(super) const CLASSES: &[(&str, &str)] = &[
     ("int", ".u16|.u32|.u64|.s16|.s32|.s64"),

@@ -8,8 +8,8 @@ use super::unimplemented;
 use super::why_not::why_not;
 
 /// Modifiers that are newer than the instructions that have them: root (empty for all), modifier, PTX version times
-/// ten, lowest architecture.
-#[rustfmt::skip] // a modifier is a line
+/// ten, lowest architecture (0 for all).
+#[rustfmt::skip] // one modifier per line
 const NEWER: &[(&str, &str, u32, u32)] = &[
     ("", ".L1::evict_normal", 74, 70),
     ("", ".L1::evict_unchanged", 74, 70),
@@ -50,7 +50,7 @@ const NEWER: &[(&str, &str, u32, u32)] = &[
     ("isspacep", ".param::entry", 77, 70),
 ];
 
-/// Returns the form of an opcode with its modifiers.
+/// Returns the form of an opcode with its modifiers, such as `add.sat.s32`.
 pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
     let (root, rest) = opcode
         .split_once('.')

@@ -12,11 +12,11 @@ pub(crate) struct Form {
     pub(crate) name: String,
     /// The possible meanings. The number and the types of the operands select one.
     pub(crate) candidates: Vec<Candidate>,
-    /// Required PTX version, times ten.
+    /// Lowest PTX version that has the form, times ten.
     pub(crate) ptx: u32,
-    /// Required architecture.
+    /// Lowest architecture that has the form; 0 for all.
     pub(crate) sm: u32,
-    /// True if the opcode takes any number of operands of any kind.
+    /// True if the number and the kinds of the operands are not checked, because the opcode is not implemented.
     pub(crate) any_operands: bool,
 }
 

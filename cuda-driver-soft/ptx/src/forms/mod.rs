@@ -1,7 +1,7 @@
 //! The instruction table: opcodes, their modifiers and operands, and the PTX version and architecture that they
 //! require.
 //!
-//! A row is a syntax line of the PTX manual (`Row::syntax`) in this notation:
+//! Each row has a syntax line of the PTX manual (`Row::syntax`), in this notation:
 //!
 //! | text | meaning |
 //! |--|--|
@@ -15,31 +15,35 @@
 //!
 //! | text | meaning |
 //! |--|--|
-//! | `d`, `e` | destination register |
-//! | `a`, `b`, `c` | source: register or constant |
+//! | `d` | destination register |
+//! | `a`, `b`, `c`, `f`, `m`, `n` | source: register or constant |
 //! | `p` | destination predicate |
 //! | `p\|q`, `d\|p` | pair of destinations; the second is an optional predicate |
 //! | `!c` | source predicate, which may be negated |
 //! | `!a`, `!b` | source, which may be negated if it is a predicate |
-//! | `#i` | constant |
-//! | `[a]` | address |
+//! | `#i` and other letters | constant |
+//! | `[a]` and other letters | address |
 //! | `[t]` | address of a tensor map, with coordinates |
 //! | `policy` | cache policy, present if the opcode has `.L2::cache_hint` |
 //! | `{, x}` | optional operand |
 //!
-//! An operand has the last type of the opcode. Suffixes change that and more:
+//! `mov`, `bra`, `brx`, `call`, `mapa` and `getctarank` also allow operands that their rows do not describe, such as
+//! labels, functions and variables. Lowering has checks of its own for them.
+//!
+//! A predicate has the type `.pred`, and a cache policy `.u64`. Every other operand has the last type of the opcode.
+//! Suffixes change the type and other properties:
 //!
 //! | text | meaning |
 //! |--|--|
 //! | `:t` | of type `.t` |
 //! | `:1`, `:2` | of the first or second type in the opcode |
-//! | `:w` | twice as wide as the type |
+//! | `:w` | of twice the width of the last type |
 //! | `~` | registers may be wider than the type |
 //! | `?` | may be `_` |
 //! | `&` | both operands of a pair are required |
 //! | `*` | a vector if the opcode has `.v2`, `.v4` or `.v8` |
 //! | `^4` | a vector of 4 elements |
-//! | `^n/2`, `^n/4` | a vector of a half or a quarter of the columns of the shape |
+//! | `^n/2`, `^n/4` | a vector with one element for each 2 or 4 columns (`n`) of the shape |
 
 mod classes;
 mod find;

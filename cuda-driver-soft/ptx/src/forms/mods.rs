@@ -83,7 +83,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     all
 }
 
-/// All modifiers of the rows that are neither types nor members of a class, and some of the members.
+/// Modifiers that PTX has. With the types and the members of the classes, they include all modifiers of the rows.
 #[rustfmt::skip] // a long list of short words
 const KNOWN: &[&str] = &[
     ".rn", ".rz", ".rm", ".rp", ".rna", ".rs", ".rni", ".rzi", ".rmi", ".rpi", ".sat", ".satfinite",
@@ -149,7 +149,8 @@ impl<'a> Mods<'a> {
         self.types.get(i).copied().unwrap_or(Type::B32)
     }
 
-    /// Returns the types of less than a byte in order. [`Mods::types`] does not have them, because no register does.
+    /// Returns the types of less than a byte in order. [`Mods::types`] leaves them out, because no operand has such a
+    /// type.
     pub(super) fn small_types(&self) -> Vec<Type> {
         let small = |modifier: &&str| match *modifier {
             ".s4" => Some(Type::S4),
@@ -168,7 +169,7 @@ impl<'a> Mods<'a> {
         all.filter(|m| matches!(*m, ".row" | ".col"))
     }
 
-    /// Returns the first result of `meaning` for one of the modifiers.
+    /// Returns the value of `meaning` for the first modifier that has one.
     pub(super) fn find<T>(&self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.all.iter().find_map(|modifier| meaning(modifier))
     }
@@ -253,8 +254,8 @@ impl<'a> Mods<'a> {
         .unwrap_or(Scope::Gpu)
     }
 
-    /// Returns the state space, or generic if there is none. `.param` stands for a kernel's parameters; the operand
-    /// decides if it is another function's.
+    /// Returns the state space, or generic if there is none. `.param` gives the space of a kernel's parameters, which
+    /// lowering replaces if the operand is a parameter of another function.
     pub(super) fn space(&self) -> Space {
         self.pick(&[
             (".global", Space::Global),
@@ -293,7 +294,7 @@ impl<'a> Mods<'a> {
 
     /// Returns the memory ordering.
     pub(super) fn order(&self) -> Order {
-        // `.cv` (do not cache, and fetch again) is the older spelling.
+        // `.cv` (do not cache, and fetch again) has the same effect here as `.volatile`.
         if self.has(".volatile") || self.has(".cv") {
             Order::Volatile
         } else if self.has(".mmio") {
@@ -377,7 +378,7 @@ impl<'a> Mods<'a> {
         self.find(numbers).unwrap_or([8, 8, 4])
     }
 
-    /// Returns the geometry of a texture or surface, which all rows that use it name.
+    /// Returns the geometry of a texture or surface. The rows that use it require one.
     pub(super) fn geometry(&self) -> Geometry {
         self.pick(&[
             (".1d", Geometry::D1),

@@ -7,15 +7,15 @@ use super::mods::{Mods, type_of_name, wide};
 /// The role of an operand. See the notation of the [table](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// `d`
+    /// `d`, `p`
     Dest,
-    /// `p|q`: one or two destinations
+    /// `p|q`, `d|p`: one or two destinations
     DestPair,
-    /// `d|p` with `&`: a destination and a predicate
+    /// `p|q`, `d|p` with `&`: two destinations
     DestBoth,
     /// `a`
     Source,
-    /// `!c`
+    /// `!a`, `!c`: a source, which may be negated if it is a predicate
     Predicate,
     /// `#i`
     Constant,
@@ -43,7 +43,7 @@ pub(crate) struct OperandSpec {
 }
 
 impl OperandSpec {
-    /// Returns the first operand of a pair, which may be `_` if it is a predicate.
+    /// Returns the first operand of a pair. It may also be `_` if it is a predicate.
     pub(crate) fn pair_first(&self) -> OperandSpec {
         OperandSpec {
             sink: self.sink || self.ty == Type::Pred,

@@ -1,4 +1,4 @@
-//! The types of a row of the instruction table.
+//! The Rust types that make up a row of the instruction table.
 
 use crate::ir::{BoolOp, Mma, Op, Space, TensorCopy, Type, VideoInst, Wgmma};
 
@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) ptx: u32,
     /// Lowest architecture that has the instruction; 0 for all.
     pub(crate) sm: u32,
-    /// Returns the lowering of the instruction with these modifiers.
+    /// Returns the lowering of the instruction with these modifiers, or the reason why they cannot be combined.
     pub(crate) lowering: fn(&Mods) -> Result<Lowering, Reject>,
 }
 
@@ -37,7 +37,8 @@ pub(super) const fn row(
 pub(crate) enum Lowering {
     /// To an operation with the operands as written.
     Op(Op),
-    /// `ld`, `st`, `atom`, `red`: the space and the offset of the address become part of the operation.
+    /// `ld`, `st`, `atom`, `red`: the address becomes the first source. Its state space and its offset from a register
+    /// become part of the operation.
     Memory(Op),
     /// `cp.async`, `mbarrier`, `ldmatrix` and others: the addresses become the first sources.
     Pointers(Op),
@@ -47,9 +48,9 @@ pub(crate) enum Lowering {
     TensorHint(TensorCopy),
     /// `st.async`, `red.async`: the operation, then an `mbarrier.complete_tx` with its number of bytes.
     StoreThenSignal(Op),
-    /// `mapa`, and with `rank` `getctarank`. The address can be a variable.
+    /// `mapa`, or `getctarank` if `rank` is true. The address can be a variable.
     Mapa { rank: bool },
-    /// No effect. The operands are checked; an address must be in the space.
+    /// No effect. The operands are checked; an address must be in this state space.
     Hint(Space),
     /// `createpolicy`: the operands are checked, and the result is this constant.
     Policy(u64),
@@ -57,7 +58,7 @@ pub(crate) enum Lowering {
     Mov { ty: Type, vec: u8 },
     /// `lop3`, whose lookup table is a constant operand.
     Lop3(Option<BoolOp>),
-    /// `cvta space d, a`, whose source can be a variable.
+    /// `cvta`, whose source can be a variable.
     Cvta(Op),
     /// `tex`, `suld` and other instructions whose address operand is a handle, with or without coordinates.
     Texture(Op),

@@ -27,8 +27,9 @@ fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
 }
 
 /// Returns every form of the table with the operation to which it is lowered. There is no operation if it depends on
-/// the operands (`mov`, `bra`, `call`), or if the instruction has no effect or is not implemented. Memory operations
-/// have the state space of the opcode, or the generic one if the opcode has none.
+/// the operands (`mov`, `bra`, `brx`, `call`, `mapa`, `getctarank`), if the instruction is only checked, such as
+/// `prefetch`, or if it is not implemented. Memory operations have the state space of the opcode, or the generic one if
+/// the opcode has none.
 pub fn every_form() -> Vec<(String, Option<Op>)> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
@@ -75,7 +76,8 @@ pub struct Sample {
     pub row: usize,
     /// The opcode with its modifiers.
     pub opcode: String,
-    /// The instruction with registers of [`Sample::REGISTERS`] as operands, including `;`.
+    /// The instruction with its operands, including `;`. The registers are those of [`Sample::REGISTERS`] and
+    /// [`Sample::WIDE_REGISTERS`].
     pub text: String,
 }
 
@@ -203,7 +205,7 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
     }
 }
 
-/// Returns the coordinates in the address of a texture or surface instruction.
+/// Returns the coordinates for the address of a texture or surface instruction; `None` for other instructions.
 fn coordinates(opcode: &str) -> Option<&'static str> {
     let (root, _) = opcode.split_once('.')?;
     if !matches!(root, "tex" | "tld4" | "suld" | "sust" | "sured") {

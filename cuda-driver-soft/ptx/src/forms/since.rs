@@ -1,9 +1,9 @@
-//! Messages, in ptxas's words, for instructions that are newer than the module's `.version` or `.target`.
+//! Messages, in ptxas's words, for instructions that require a newer `.version` or `.target` than the module has.
 
 use super::form::Form;
 use super::mods::split;
 
-/// The word before the name in a message.
+/// The word before the name of an instruction or modifier in a message.
 #[derive(Clone, Copy)]
 enum Word {
     Feature,
@@ -20,8 +20,8 @@ enum Since {
 }
 use Since::{Ptx, Sm};
 
-/// Lines about a modifier: roots (none for all), modifier, name in messages (empty for the modifier itself; `{}` is the
-/// root), the requirements in ptxas's order.
+/// A rule for messages about a modifier: roots (an empty list for all), modifier, name in messages (empty for the
+/// modifier itself; `{}` stands for the root), the requirements in ptxas's order.
 type Rule = (
     &'static [&'static str],
     &'static str,
@@ -30,7 +30,7 @@ type Rule = (
 );
 
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "fma", "neg", "abs", "set", "setp"];
-/// Instructions that have had `.bf16` since sm_90 only.
+/// Instructions whose `.bf16` forms require sm_90. Other instructions have `.bf16` from sm_80 on.
 const LATE_BF16: &[&str] = &["add", "sub", "mul", "set", "setp"];
 const BF16: &[(Word, Since)] = &[(Feature, Sm(80)), (Feature, Ptx(70))];
 const LATER_BF16: &[(Word, Since)] = &[(Feature, Sm(90)), (Feature, Ptx(78))];
@@ -38,16 +38,16 @@ const ORDER: &[(Word, Since)] = &[(Feature, Sm(70))];
 const FRAGMENT: &[(Word, Since)] = &[(Feature, Ptx(65)), (Modifier, Sm(75))];
 const HINT: &[(Word, Since)] = &[(Modifier, Ptx(74)), (Modifier, Sm(80))];
 
-/// Lines that come before the lines about the whole instruction.
-#[rustfmt::skip] // a rule is a line
+/// Rules for messages that come before the messages about the whole instruction.
+#[rustfmt::skip] // one rule per line
 const BEFORE: &[Rule] = &[
     (&[], ".bf16", "", BF16),
     (&[], ".bf16x2", "", &[(Feature, Sm(75)), (Feature, Sm(80)), (Feature, Ptx(70))]),
     (&["mma", "wmma"], ".tf32", "", BF16),
     (&[], ".relu", "", &[(Feature, Ptx(70))]),
 ];
-/// Lines that come after the lines about the whole instruction.
-#[rustfmt::skip] // a rule is a line
+/// Rules for messages that come after the messages about the whole instruction.
+#[rustfmt::skip] // one rule per line
 const AFTER: &[Rule] = &[
     (ARITHMETIC, ".f16", "f16 arithemetic and compare instructions", &[(Feature, Sm(53))]),
     (ARITHMETIC, ".f16x2", "f16 arithemetic and compare instructions", &[(Feature, Sm(53))]),
@@ -67,9 +67,9 @@ const AFTER: &[Rule] = &[
     (&[], ".shared::cluster", "::cluster", &[(Feature, Sm(90)), (Feature, Ptx(78))]),
 ];
 
-/// Instructions whose architecture is required with the word `Instruction`.
+/// Instructions whose messages require the architecture with the word `Instruction`, before the PTX version.
 const INSTRUCTIONS: &[&str] = &["shfl", "match", "lop3", "shf", "dp4a", "dp2a", "bmsk", "szext"];
-/// Other instructions whose messages require the architecture before the PTX version.
+/// Instructions whose messages require the architecture with the word `Feature`, before the PTX version.
 const TARGET_FIRST: &[&str] = &["redux", "ldmatrix", "stmatrix", "movmatrix"];
 
 /// Returns the messages about an instruction in a module of this PTX version, times ten, and this architecture.
@@ -116,7 +116,8 @@ pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String>
     after.dedup();
     let instruction = INSTRUCTIONS.contains(&form.root);
     let target_first = instruction || TARGET_FIRST.contains(&form.root);
-    // The form has the requirements of its instruction, or of a modifier that is newer than the instruction.
+    // The form's requirements can be those of a modifier that is newer than the instruction. If a message about the
+    // modifier names them already, they are not repeated for the instruction.
     let named = |text: String| !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text));
     let name = match modifiers.last() {
         // A type that is newer than the instruction.

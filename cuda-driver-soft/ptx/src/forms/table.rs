@@ -10,7 +10,7 @@ use super::rows;
 
 /// Modifiers that ptxas counts as part of the opcode's name. They stand directly after the root, in the order of the
 /// row.
-#[rustfmt::skip] // a root is a line
+#[rustfmt::skip] // one root per line
 const NAME_MODIFIERS: &[(&str, &[&str])] = &[
     ("mul", &[".lo", ".hi", ".wide"]),
     ("mad", &[".lo", ".hi", ".wide"]),
@@ -62,7 +62,7 @@ pub(super) struct Element {
 /// A compiled row.
 #[derive(Debug)]
 pub(super) struct CompiledRow {
-    /// Index of the row.
+    /// Index of the row in [`Table::rows`].
     pub(super) row: usize,
     pub(super) elements: Vec<Element>,
     /// The possible operand lists, the longest first.
@@ -112,8 +112,8 @@ pub(super) fn table() -> &'static Table {
 /// A row of the instruction table, for documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableRow {
-    /// The instruction in the manual's notation: `{…}` is optional, `(a|b)` a choice, `<class>` one modifier of a
-    /// class.
+    /// The instruction in a notation like the manual's: `{…}` is optional, `(a|b)` is a choice, `<class>` is one
+    /// modifier of a class (see [`modifier_classes`](crate::modifier_classes)).
     pub syntax: &'static str,
     /// PTX version that introduced the instruction, as major and minor.
     pub ptx: (u32, u32),
@@ -137,7 +137,7 @@ fn root_of(syntax: &'static str) -> &'static str {
     &syntax[..end]
 }
 
-/// Returns the root and the compiled row. A row with a mistake matches nothing, which the tests find.
+/// Returns the root and the compiled row. A row whose syntax has a mistake matches no opcode; the tests find such rows.
 pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, CompiledRow) {
     let (opcode, operands) = syntax.split_once(' ').unwrap_or((syntax, ""));
     let root = root_of(opcode);
@@ -188,7 +188,7 @@ pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, Compil
     )
 }
 
-/// Returns `d, a{, b}` as `[d, a, b]` and `[d, a]`.
+/// Returns the lists of operands for which a text such as `d, a{, b}` stands: `[d, a, b]` and `[d, a]`.
 pub(super) fn operand_lists(text: &'static str) -> Vec<Vec<&'static str>> {
     let split = |text: &'static str| -> Vec<&'static str> {
         text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()

@@ -14,7 +14,11 @@ fn every_row_compiles() {
         for element in &compiled.elements {
             assert!(!element.alternatives.is_empty(), "{}", row.syntax);
             for alternative in &element.alternatives {
-                assert!(is_known(alternative), "{alternative} in {}", row.syntax);
+                assert!(
+                    is_known(alternative),
+                    "unknown modifier {alternative} in {}",
+                    row.syntax
+                );
             }
         }
         let types = compiled
@@ -32,7 +36,7 @@ fn every_row_compiles() {
 #[test]
 fn every_row_has_a_form() {
     let forms = every_form();
-    assert!(forms.len() > 5000, "{}", forms.len());
+    assert!(forms.len() > 5000, "only {} forms", forms.len());
     for row in &table().rows {
         let (root, compiled) = compile(row.syntax, 0);
         let fits = |(opcode, _): &(String, Option<Op>)| {
@@ -50,7 +54,7 @@ fn operands_of_a_syntax_line() {
     assert_eq!(operand_lists(""), [Vec::<&str>::new()]);
 }
 
-/// The messages of ptxas 13.0 about `.version 6.0` and `.target sm_30`.
+/// The expected messages are those of ptxas 13.0 for `.version 6.0` and `.target sm_30`.
 #[test]
 fn requirements_are_in_the_words_of_ptxas() {
     for (opcode, expected) in [

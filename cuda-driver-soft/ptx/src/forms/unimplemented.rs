@@ -1,6 +1,7 @@
 //! Instructions that are known by name but not implemented.
 //!
-//! A module that contains them loads. The launch of a kernel that contains them fails with the instruction's name.
+//! A module that contains them loads. The launch of a kernel that reaches one fails with `CUDA_ERROR_NOT_SUPPORTED`,
+//! and the log names the instruction.
 
 use super::form::{Candidate, Form, FormErrors};
 use super::row::Lowering;
@@ -41,8 +42,8 @@ const ROOTS: &[(&str, u32, u32)] = &[
     ("tcgen05", 86, 100),
 ];
 
-/// For opcodes that also have forms in the table: all other forms have one of these modifiers.
-#[rustfmt::skip] // an instruction is a line
+/// For opcodes that also have forms in the table: each form that is not in the table has one of these modifiers.
+#[rustfmt::skip] // one opcode per line
 const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("cp", &[".tile::gather4", ".tile::scatter4", ".im2col::w", ".im2col::w::128", ".cta_group::1", ".cta_group::2", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
@@ -55,7 +56,7 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("multimem", &[".e4m3", ".e4m3x2", ".e4m3x4", ".e5m2", ".e5m2x2", ".e5m2x4"]),
 ];
 
-/// Returns the form of an opcode that is not implemented.
+/// Returns the form of an opcode that is not implemented, or the message for an opcode that is not known.
 pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
     let Some(&(root, ptx, sm)) = ROOTS.iter().find(|(name, _, _)| *name == root) else {
         return Err(FormErrors(vec![format!(

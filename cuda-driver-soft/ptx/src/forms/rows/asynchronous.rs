@@ -6,7 +6,7 @@ use crate::ir::{AtomOp, CopyGroup, CopyPart, MbarrierOp, MemMods, Op, Order, Spa
 
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
-    // --- copies from global to shared memory
+    // --- `cp.async`: copies from global to shared memory, and groups of them
     row("cp.async.ca<sharedcta>.global{<pf>} [d], [a], #n:u32", 70, 80, |m| copy(m, CopyPart::All)),
     row("cp.async.ca<sharedcta>.global{<pf>} [d], [a], #n:u32, b:u32", 70, 80, |m| copy(m, CopyPart::Bytes)),
     row("cp.async.ca<sharedcta>.global{<pf>} [d], [a], #n:u32, !c", 75, 80, |m| copy(m, CopyPart::Unless)),
@@ -22,8 +22,8 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.async.commit_group", 70, 80, |_| op(Op::CopyGroup(CopyGroup::Commit))),
     row("cp.async.wait_group #n:u32", 70, 80, |_| op(Op::CopyGroup(CopyGroup::Wait))),
     row("cp.async.wait_all", 70, 80, |_| op(Op::CopyGroup(CopyGroup::WaitAll))),
-    // Copies complete with their instruction, so the arrival happens immediately. Without `.noinc` the pending count is
-    // incremented first, so that it does not change.
+    // Copies complete with their instruction, so the arrival happens immediately. Without `.noinc`, the pending count
+    // is incremented before the arrival decrements it, so it does not change.
     row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::CopiesArrive)),
     row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::CopiesArriveNoInc)),
     // --- bulk copies, which also complete with their instruction, so that waiting for them has no effect
@@ -76,12 +76,13 @@ pub(super) const ROWS: &[Row] = &[
     row("getctarank{.shared::cluster}<int3264> d:u32, a", 78, 90, |_| Ok(Lowering::Mapa { rank: true })),
     // --- dependent launches: a kernel starts when the previous one has ended, so these have no effect
     row("griddepcontrol(.launch_dependents|.wait)", 78, 90, |_| op(Op::Nop)),
+    // --- the limit of registers per thread, which has no effect here
     row("setmaxnreg(.inc|.dec).sync.aligned.u32 #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
 ];
 
 /// `cp.async`, which completes with its instruction in this driver.
 fn copy(m: &Mods, part: CopyPart) -> Result<Lowering, Reject> {
-    // For `.ca` the number of bytes is set from its operand.
+    // `.cg` copies 16 bytes. For `.ca`, lowering takes the number from the operand.
     Ok(Lowering::Pointers(Op::CpAsync {
         bytes: if m.has(".cg") { 16 } else { 0 },
         part,

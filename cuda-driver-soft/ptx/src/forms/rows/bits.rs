@@ -1,4 +1,4 @@
-//! Table rows of bit fields, carries, dot products and permutation.
+//! Table rows of extended-precision arithmetic, bit manipulation, and sums such as dot products.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};

@@ -1,4 +1,4 @@
-//! Table rows of branches, calls, barriers, and operations across the lanes of a warp.
+//! Table rows of branches, calls, the thread's stack, barriers, and operations across the lanes of a warp.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};

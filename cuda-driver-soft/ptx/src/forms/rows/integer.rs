@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
     row("slct{.ftz}<plain>.f32 d:1, a:1, b:1, c:f32", 10, 0, slct),
 ];
 
-/// Returns true if the type has the comparison operator.
+/// Returns true if the comparison operator exists for the type.
 fn compares(cmp: Compare, ty: Type) -> bool {
     use Compare::*;
     match cmp {

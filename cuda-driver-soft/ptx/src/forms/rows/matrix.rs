@@ -1,4 +1,4 @@
-//! Table rows of matrix operations of a warp: `mma`, `ldmatrix`, `wmma`.
+//! Table rows of matrix operations of a warp: `mma`, `ldmatrix`, `stmatrix`, `movmatrix` and `wmma`.
 
 use crate::forms::mods::Mods;
 use crate::forms::row::{Lowering, Reject, Row, op, row};
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     row("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc d:s32^2, a:b32^1, b:b32^1, c:s32^2", 71, 80, mma),
     row("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc d:s32^4, a:b32^2, b:b32^1, c:s32^4", 71, 80, mma),
     row("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc d:s32^4, a:b32^4, b:b32^2, c:s32^4", 71, 80, mma),
-    // --- mma with a sparse A: the metadata, and the sparsity selector
+    // --- mma with a sparse A; `m` is the metadata, `#n` the sparsity selector
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 d:b32^2, a:b32^2, b:b32^2, c:b32^2, m:b32, #n:u32", 71, 80, sparse),
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d:f32^4, a:b32^2, b:b32^2, c:f32^4, m:b32, #n:u32", 71, 80, sparse),
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 d:f32^4, a:b32^2, b:b32^2, c:f32^4, m:b32, #n:u32", 71, 80, sparse),
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Row] = &[
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k64.row.col{.satfinite}.s32(.u4|.s4)(.u4|.s4).s32 d:s32^4, a:b32^2, b:b32^2, c:s32^4, m:b32, #n:u32", 71, 80, sparse),
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k128.row.col{.satfinite}.s32(.u4|.s4)(.u4|.s4).s32 d:s32^4, a:b32^4, b:b32^4, c:s32^4, m:b32, #n:u32", 71, 80, sparse),
     row("mma(.sp|.sp::ordered_metadata).sync.aligned.m16n8k64.row.col.f32(.e4m3|.e5m2)(.e4m3|.e5m2).f32 d:f32^4, a:b32^4, b:b32^4, c:f32^4, m:b32, #n:u32", 84, 89, sparse),
-    // --- 8 x 8 matrices
+    // --- 8 x 8 matrices in shared memory and registers
     row("ldmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 d:b32^1, [a]", 65, 75, |m| load(m, 1)),
     row("stmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 [a], b:b32^1", 78, 90, |m| store(m, 1)),
     row("ldmatrix.sync.aligned.m8n8.x2{.trans}{.shared|.shared::cta}.b16 d:b32^2, [a]", 65, 75, |m| load(m, 2)),

@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("red{<rsem>}{<scope>}{.global}.add.noftz{.L2::cache_hint}(.v2|.v4).f32 [a], b*{, policy}", 94, 90, red),
     row("red{<rsem>}{<scope>}{.global}(.add|.min|.max).noftz{.L2::cache_hint}(.v2|.v4|.v8)(.f16|.bf16) [a], b*{, policy}", 81, 90, red),
     row("red{<rsem>}{<scope>}{.global}(.add|.min|.max).noftz{.L2::cache_hint}(.v2|.v4)(.f16x2|.bf16x2) [a], b*{, policy}", 81, 90, red),
-    // --- order
+    // --- fences
     row("fence{.sc|.acq_rel}<scope>", 60, 70, |m| op(Op::Fence { scope: m.scope() })),
     row("fence(.acquire|.release)<scope>", 86, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.async<scope>", 80, 90, |m| op(Op::Fence { scope: m.scope() })),
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
     row("membar(.cta|.gl|.sys)", 14, 0, membar),
     row("membar.proxy.alias", 75, 60, |_| op(Op::Fence { scope: Scope::Sys })),
     row("membar.proxy.async", 80, 90, |_| op(Op::Fence { scope: Scope::Sys })),
-    // --- hints, which are checked but have no effect
+    // --- cache hints, whose operands are checked; only `createpolicy` has a result
     row("prefetch{.global|.local}(.L1|.L2) [a]", 20, 20, hint),
     row("prefetch{.global}(.L2::evict_last|.L2::evict_normal) [a]", 74, 80, hint),
     row("prefetch{.const|.param}.tensormap [a]", 80, 90, hint),
@@ -124,17 +124,17 @@ fn st(m: &Mods) -> Result<Lowering, Reject> {
     }
 }
 
-/// A load of values of this type.
+/// Lowers to a load of values of this type.
 pub(super) fn load(m: &Mods, ty: Type) -> Lowering {
     Lowering::Memory(Op::Ld(MemMods { ty, ..mem(m) }))
 }
 
-/// A store of values of this type.
+/// Lowers to a store of values of this type.
 pub(super) fn store(m: &Mods, ty: Type) -> Lowering {
     Lowering::Memory(Op::St(MemMods { ty, ..mem(m) }))
 }
 
-/// Returns the modifiers of an atomic operation, which is `.relaxed` by default.
+/// Returns the modifiers of an atomic operation. Its order is `.relaxed` by default.
 fn relaxed(m: &Mods) -> MemMods {
     let order = match m.order() {
         Order::Weak => Order::Relaxed(m.scope()),
@@ -167,7 +167,8 @@ fn hint(m: &Mods) -> Result<Lowering, Reject> {
     Ok(Lowering::Hint(m.space()))
 }
 
-/// `createpolicy`, whose result is the number that an H200 returns. No instruction uses it here.
+/// Lowers `createpolicy` to a constant. An H200 returns the same upper 16 bits for a fraction of 1.0. No instruction
+/// uses the policy here.
 fn policy(m: &Mods) -> Result<Lowering, Reject> {
     let choices = [
         (".L2::evict_last", 0x14f0),

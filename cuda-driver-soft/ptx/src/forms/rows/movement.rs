@@ -93,8 +93,8 @@ fn cvt(m: &Mods) -> Result<Lowering, Reject> {
     let narrows = to.size() < from.size();
     let widens = to.size() > from.size();
     let plain = |ty| matches!(ty, Type::F16 | Type::F32 | Type::F64);
-    // Between IEEE formats there is a rounding if and only if the result is narrower. The rows for two formats also
-    // match pairs that do not exist.
+    // Between IEEE formats, a modifier such as `.rn` is required if the result is narrower, and not allowed otherwise.
+    // The rows with a choice of formats also match combinations that do not exist, such as `cvt.rn.f32.f32`.
     if plain(to) && plain(from) && (narrows != rnd.is_some() || (widens && int_rnd.is_some())) {
         return bad_types("cvt");
     }

@@ -1,7 +1,8 @@
-//! Table rows of `multimem`, whose addresses are those of multicast objects.
+//! Table rows of `multimem`, which the manual defines for addresses of multicast objects only.
 //!
-//! On memory of one device, an H200 stores and reduces as `st` and `red` do. `multimem.ld_reduce` faults there; here it
-//! reduces the only copy of the value that exists: it is a load.
+//! This driver has no multicast objects. On other memory, an H200 executes `multimem.st` and `multimem.red` like `st`
+//! and `red`, and so does this driver. `multimem.ld_reduce` faults on an H200; here it is a load, because there is only
+//! one copy of the value to reduce.
 
 use super::memory::{load, red, store};
 use crate::forms::mods::Mods;
@@ -48,17 +49,17 @@ pub(super) const ROWS: &[Row] = &[
     row("multimem.ld_reduce(.relaxed|.acquire)<scope>{.global}.add.acc::f32<vec>(.f16|.bf16) d*~, [a]", 81, 90, ld_reduce),
 ];
 
-/// A store of the bits.
+/// Lowers `multimem.st` to a store of the bits.
 fn st(m: &Mods) -> Result<Lowering, Reject> {
     Ok(store(m, bits(m)))
 }
 
-/// A load of the bits.
+/// Lowers `multimem.ld_reduce` to a load of the bits.
 fn ld_reduce(m: &Mods) -> Result<Lowering, Reject> {
     Ok(load(m, bits(m)))
 }
 
-/// Returns the type of the bits in memory.
+/// Returns the type of an element in memory: half-precision types become bit types, which `ld` and `st` have.
 fn bits(m: &Mods) -> Type {
     match m.ty(0) {
         Type::F16 | Type::BF16 => Type::B16,

@@ -72,7 +72,7 @@ fn store(m: &Mods, reduce: Option<AtomOp>) -> Result<Lowering, Reject> {
     Ok(Lowering::Tensor(copy(m, TensorDirection::Store { reduce })))
 }
 
-/// A prefetch is checked like a copy.
+/// Lowers a prefetch, which is checked like a copy. The direction is `Store` because a prefetch has no barrier.
 fn prefetch(m: &Mods) -> Result<Lowering, Reject> {
     Ok(Lowering::TensorHint(copy(m, TensorDirection::Store { reduce: None })))
 }

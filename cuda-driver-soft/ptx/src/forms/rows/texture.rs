@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tex{.base}(.2d|.a2d).v2.f16x2(.s32|.f32) d|p:1?^2, [a]{, b:s32^2}", 20, 20, |m| tex(m, Level::Base)),
     row("tex{.base}.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a]{, b:s32^4}", 20, 20, |m| tex(m, Level::Base)),
     row("tex{.base}(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a]", 30, 20, |m| tex(m, Level::Base)),
-    // --- of a given level of a mipmap
+    // --- the same from a given level of a mipmap
     row("tex.level(.1d|.a1d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b{, c:s32^1}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level(.2d|.a2d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b{, c:s32^2}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level.3d.v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b{, c:s32^4}", 30, 20, |m| tex(m, Level::Given)),
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tex.level(.2d|.a2d).v2.f16x2(.s32|.f32) d|p:1?^2, [a], b{, c:s32^2}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a], b{, c:s32^4}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b", 30, 20, |m| tex(m, Level::Given)),
-    // --- of the level that gradients select
+    // --- the same from the level that gradients select
     row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^1, c:f32^1{, a:s32^1}", 30, 20, |m| tex(m, Level::Gradient(1))),
     row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^2, c:f32^2{, a:s32^2}", 30, 20, |m| tex(m, Level::Gradient(2))),
     row("tex.grad.3d.v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^4, c:f32^4{, a:s32^4}", 30, 20, |m| tex(m, Level::Gradient(4))),
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tex.grad(.2d|.a2d).v2.f16x2(.s32|.f32) d|p:1?^2, [a], b:f32^2, c:f32^2{, a:s32^2}", 30, 20, |m| tex(m, Level::Gradient(2))),
     row("tex.grad.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a], b:f32^4, c:f32^4{, a:s32^4}", 30, 20, |m| tex(m, Level::Gradient(4))),
     row("tex.grad(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b:f32^4, c:f32^4", 43, 20, |m| tex(m, Level::Gradient(4))),
-    // --- with a reference value, for depth textures, which are not implemented
+    // --- the same with a reference value for depth textures; not implemented
     row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, unimplemented),
     row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:s32^1, a:f32", 43, 20, unimplemented),
     row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, unimplemented),

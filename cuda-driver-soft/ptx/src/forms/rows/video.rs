@@ -6,7 +6,7 @@ use crate::ir::{Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPa
 
 #[rustfmt::skip] // one row per line
 pub(super) const ROWS: &[Row] = &[
-    // --- one value
+    // --- scalar: one value in each operand
     row("vadd<int32><int32><int32>{.sat} d:1, a:2, b{, c:1}", 20, 20, |m| scalar(m, VideoOp::Add)),
     row("vadd<int32><int32><int32>{.sat}(.add|.min|.max) d:1, a:2, b, c:1", 20, 20, |m| scalar(m, VideoOp::Add)),
     row("vsub<int32><int32><int32>{.sat} d:1, a:2, b{, c:1}", 20, 20, |m| scalar(m, VideoOp::Sub)),
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     row("vset<int32><int32><cmp> d:u32, a:1, b{, c:u32}", 20, 20, set),
     row("vset<int32><int32><cmp>(.add|.min|.max) d:u32, a:1, b, c:u32", 20, 20, set),
     row("vmad<int32><int32><int32>{.po}{.sat}{.shr7|.shr15} d:1, a:2, b, c:1", 20, 20, mad),
-    // --- two half-words
+    // --- packed: two half-words in each operand
     row("vadd2<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| halves(m, VideoEach::Add)),
     row("vsub2<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| halves(m, VideoEach::Sub)),
     row("vavrg2<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| halves(m, VideoEach::Avrg)),
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
     row("vmin2<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| halves(m, VideoEach::Min)),
     row("vmax2<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| halves(m, VideoEach::Max)),
     row("vset2<int32><int32><cmp>{.add} d:u32, a:1, b, c:u32", 30, 30, |m| halves(m, VideoEach::Set(compare(m)?))),
-    // --- four bytes
+    // --- packed: four bytes in each operand
     row("vadd4<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| bytes(m, VideoEach::Add)),
     row("vsub4<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| bytes(m, VideoEach::Sub)),
     row("vavrg4<int32><int32><int32>{.sat}{.add} d:1, a:2, b, c:1", 30, 30, |m| bytes(m, VideoEach::Avrg)),
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     row("vset4<int32><int32><cmp>{.add} d:u32, a:1, b, c:u32", 30, 30, |m| bytes(m, VideoEach::Set(compare(m)?))),
 ];
 
-/// The part of an operand without selector. The operands themselves have the selectors.
+/// The part that an operand without a selector means. Selectors are written in the operands; lowering sets their parts.
 const ALL: VideoPart = VideoPart::Word;
 
 fn then(m: &Mods) -> VideoThen {
@@ -87,7 +87,7 @@ fn shift(m: &Mods, root: &str) -> Result<Lowering, Reject> {
     )
 }
 
-/// Returns the comparison. Operands are extended to signed numbers, so the unsigned comparisons do not exist.
+/// Returns the comparison. The operands are extended to signed numbers first, so there are no unsigned comparisons.
 fn compare(m: &Mods) -> Result<Compare, Reject> {
     use Compare::*;
     match m.compare() {

@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Row] = &[
     row("wgmma.fence.sync{.aligned}", 80, 90, |_| op(Op::Nop)),
     row("wgmma.commit_group.sync{.aligned}", 80, 90, |_| op(Op::Nop)),
     row("wgmma.wait_group.sync{.aligned} #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
-    // --- A as a descriptor, or in registers
+    // --- A in shared memory (`a:b64`, a descriptor) or in registers (`a:b32^4`)
     row("wgmma.mma_async.sync{.aligned}<m64k16>.f32.f16.f16 d:f32^n/2, a:b64, b:b64, !c, #i:s32, #j:s32, #k:s32, #l:s32", 80, 90, product),
     row("wgmma.mma_async.sync{.aligned}<m64k16>.f32.f16.f16 d:f32^n/2, a:b32^4, b:b64, !c, #i:s32, #j:s32, #l:s32", 80, 90, from_registers),
     row("wgmma.mma_async.sync{.aligned}<m64k16>.f16.f16.f16 d:b32^n/4, a:b64, b:b64, !c, #i:s32, #j:s32, #k:s32, #l:s32", 80, 90, product),
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     row("wgmma.mma_async.sync{.aligned}<m64k32int>{.satfinite}.s32.u8.s8 d:s32^n/2, a:b32^4, b:b64, !c", 84, 90, from_registers),
     row("wgmma.mma_async.sync{.aligned}<m64k256>.s32.b1.b1.and.popc d:s32^n/2, a:b64, b:b64, !c", 80, 90, product),
     row("wgmma.mma_async.sync{.aligned}<m64k256>.s32.b1.b1.and.popc d:s32^n/2, a:b32^4, b:b64, !c", 80, 90, from_registers),
-    // --- a sparse A: the metadata, and the sparsity selector
+    // --- a sparse A; `m` is the metadata, `#n` the sparsity selector
     row("wgmma.mma_async.sp.sync{.aligned}<m64k32>.f32.f16.f16 d:f32^n/2, a:b64, b:b64, m:b32, #n:u32, !c, #i:s32, #j:s32, #k:s32, #l:s32", 82, 90, product),
     row("wgmma.mma_async.sp.sync{.aligned}<m64k32>.f32.f16.f16 d:f32^n/2, a:b32^4, b:b64, m:b32, #n:u32, !c, #i:s32, #j:s32, #l:s32", 82, 90, from_registers),
     row("wgmma.mma_async.sp.sync{.aligned}<m64k32>.f16.f16.f16 d:b32^n/4, a:b64, b:b64, m:b32, #n:u32, !c, #i:s32, #j:s32, #k:s32, #l:s32", 82, 90, product),
