@@ -13,14 +13,15 @@ pub(super) struct ResolvedAddress {
     pub(super) operand: Operand,
     /// Offset from a register, which the caller must add.
     pub(super) offset: i64,
-    /// The state space of a variable. A register can hold an address in any space.
+    /// The state space of a variable; `None` for a constant, and for a register, which can hold an address in any
+    /// space.
     pub(super) space: Option<Space>,
-    /// The kind of a variable in the frame.
+    /// The kind of a variable in the frame; `None` for all other operands.
     pub(super) kind: Option<FrameKind>,
 }
 
 impl Walker<'_> {
-    /// Returns the meaning of `name+offset`, or of `name[offset]` with `index`.
+    /// Returns the meaning of `name+offset`, or of `name[offset]` if `index` is true; `None` after adding an error.
     pub(super) fn named_address(&mut self, name: Name, offset: i64, index: bool, pos: Pos) -> Option<ResolvedAddress> {
         let scaled = |element: u32| {
             if index {
@@ -97,7 +98,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the meaning of an address operand.
+    /// Returns the meaning of an address operand of an instruction with the state space `space`.
     pub(super) fn address(&mut self, space: Space, address: &ast::Operand) -> Option<ResolvedAddress> {
         match address.kind {
             OperandKind::Address {
@@ -142,7 +143,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the space in which an instruction with a given space accesses an address.
+    /// Returns the space in which an instruction with the state space `space` accesses an address; `None` after adding
+    /// an error.
     pub(super) fn access_space(&mut self, inst: &Inst, space: Space, address: &ResolvedAddress) -> Option<Space> {
         let entry = self.function.is_some_and(|f| f.entry);
         let param = address.kind.is_some_and(|kind| kind != FrameKind::Local);
@@ -153,7 +155,7 @@ impl Walker<'_> {
             (Space::Param, None) if entry && self.root == "ld" => Some(Space::Param),
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
-            // An instruction without a state space uses the variable's.
+            // An instruction without a state space uses that of a `.global`, `.shared` or `.local` variable.
             (Space::Generic, Some(found)) if !param && !matches!(found, Space::Param | Space::Const) => Some(found),
             (Space::SharedCluster, Some(Space::Shared)) => Some(Space::SharedCluster),
             (space, Some(found)) if space == found && !param => Some(found),
@@ -168,7 +170,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the name in an address operand, for messages.
+    /// Returns the name in `[name+offset]` for messages, and an empty string for other operands.
     pub(super) fn address_text(&self, address: &ast::Operand) -> String {
         match address.kind {
             OperandKind::Address { base: Some(name), .. } => self.text(name),

@@ -8,8 +8,8 @@ use crate::scopes::{FrameKind, Symbol};
 use super::walker::Walker;
 
 impl Walker<'_> {
-    /// Lowers `mapa d, a, b`, or with `rank` `getctarank d, a`. `a` is a register, or a variable in shared memory with
-    /// an optional offset.
+    /// Lowers `mapa d, a, b`, or `getctarank d, a` if `rank` is true. `a` is a register, or a variable in shared memory
+    /// with an optional offset.
     pub(super) fn mapa(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand], rank: bool) {
         let specs = form.candidates.first().map_or(&[][..], |c| &c.operands);
         if operands.len() != specs.len() {

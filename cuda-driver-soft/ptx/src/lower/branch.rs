@@ -1,4 +1,4 @@
-//! Lowers `bra` and `brx`.
+//! Lowers `bra` and `brx.idx`, and limits the branch and call targets of a function.
 
 use crate::ast::{self, Inst, OperandKind, Pos, Selector, Span};
 use crate::ir::{InstId, Op, Type};
@@ -14,13 +14,15 @@ const ANY_FUNCTION: usize = 1 << 12;
 const PER_BYTE: usize = 8;
 
 /// Returns the limit on the targets of all `brx.idx` and `call` instructions of a function with a text of this length.
-/// Instructions can share a long list, so that the targets of a module would otherwise be quadratic in its text.
+/// Many instructions can share one long list, so the number of targets could otherwise grow with the square of the
+/// length.
 pub(super) fn most_targets(text_bytes: usize) -> usize {
     ANY_FUNCTION.saturating_add(text_bytes.saturating_mul(PER_BYTE))
 }
 
 impl Walker<'_> {
-    /// Counts the targets of an instruction. Returns false after an error if the function has too many.
+    /// Counts the targets of an instruction in a verifying walk. Returns false after adding an error if the function
+    /// has too many.
     pub(super) fn count_targets(&mut self, count: usize, kind: &str, pos: Pos) -> bool {
         if self.builds() {
             return true;

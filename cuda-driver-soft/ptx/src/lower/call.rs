@@ -103,7 +103,8 @@ impl Walker<'_> {
         );
     }
 
-    /// Returns the target of a call; `None` after adding an error. The address in a register is added to the sources.
+    /// Returns the target of a call; `None` after adding an error. For a call through a register, adds the register to
+    /// the sources.
     fn call_target(
         &mut self,
         inst: &Inst,
@@ -214,7 +215,7 @@ impl Walker<'_> {
         })
     }
 
-    /// Checks actual parameters against the formal ones.
+    /// Checks actual parameters against the formal ones, and returns their slots.
     fn slots(&mut self, inst: &Inst, formals: &[Var], actuals: &[ast::Operand], results: bool) -> Vec<CallSlot> {
         if formals.len() != actuals.len() {
             self.say(inst.pos, "Call has wrong number of parameters".to_owned());
@@ -230,7 +231,7 @@ impl Walker<'_> {
         slots
     }
 
-    /// Checks an actual parameter against its formal one.
+    /// Checks an actual parameter against its formal one, and returns its slot.
     fn slot(&mut self, inst: &Inst, formal: &Var, actual: &ast::Operand, result: bool) -> Option<CallSlot> {
         let DeclType::Scalar(ty) = formal.ty else {
             self.faults.mismatch = true;
@@ -278,7 +279,7 @@ impl Walker<'_> {
         Some(slot)
     }
 
-    /// Returns a `.param` variable as actual parameter, and true if its type matches.
+    /// Returns true if the type of a `.param` variable matches the formal parameter, and the variable's slot.
     fn memory_slot(&mut self, inst: &Inst, formal: &Var, offset: u32, decl: u32) -> Option<(bool, CallSlot)> {
         let actual = self.unit.ast.vars.get(decl as usize)?;
         let size = actual.size().unwrap_or(0);

@@ -11,7 +11,7 @@ use crate::unit::{MAX_ALIGN, alignment, is_alignment, offsets};
 use super::types::class;
 use super::walker::Walker;
 
-/// Maximum number of registers of one function.
+/// Maximum number of registers of one function. Each declaration of registers checks it.
 const MAX_REGISTERS: u32 = 1 << 22;
 
 impl Walker<'_> {
@@ -119,7 +119,7 @@ impl Walker<'_> {
             let symbol = Symbol::Reg { first, ty, vec };
             self.scopes.declare_range(var.name.prefix, 0, count, symbol)
         } else {
-            // `%r1<3>`: a range after a number has no names, so the registers cannot be used.
+            // The range `%r1<3>` has a number before `<`: its registers get no names, so they cannot be used.
             true
         };
         if !fresh {

@@ -1,15 +1,16 @@
 //! Lays out a function's frame: the offsets of its `.local` and `.param` variables.
 
 /// Offsets of `.local` and `.param` variables. The space of a closed scope is used again, unless the scope declared
-/// `.local` variables, whose addresses may be in use after it.
+/// `.local` variables, whose addresses may still be in use.
 #[derive(Default)]
 pub(super) struct Frame {
-    /// End of the variables of the open scopes.
+    /// End of the variables of the open scopes, and of the closed ones that keep their space.
     top: u64,
     /// Largest value of `top` so far.
     size: u64,
+    /// Largest alignment of a variable so far.
     align: u64,
-    /// Bytes of the `.local` variables.
+    /// Bytes of the `.local` variables, with the padding between them.
     locals: u64,
     scopes: Vec<FrameScope>,
 }
@@ -40,7 +41,7 @@ impl Frame {
         }
     }
 
-    /// Returns the offset of a new variable; `None` if the frame would be larger than 2 GiB.
+    /// Returns the offset of a new variable; `None` if the frame would reach 2 GiB.
     pub(super) fn allocate(&mut self, size: u64, align: u64, local: bool) -> Option<u32> {
         let start = self.top.checked_next_multiple_of(align)?;
         let end = start.checked_add(size).filter(|end| *end <= i32::MAX as u64)?;

@@ -150,7 +150,7 @@ impl Walker<'_> {
         self.lower_checked(inst, &candidate.lowering, addresses.next(), operands);
     }
 
-    /// Lowers an instruction whose operands were checked.
+    /// Lowers an instruction whose operands were checked, except its address.
     fn lower_checked(
         &mut self,
         inst: &Inst,

@@ -56,7 +56,7 @@ impl Walker<'_> {
                 op: AtomOp::Exch | AtomOp::Cas,
                 ..
             } => {}
-            // An atomic operation without result is a reduction.
+            // Any other atomic operation without a result is a reduction.
             Op::Atom { op: kind, mem } if self.dsts.iter().all(Option::is_none) => {
                 self.dsts.clear();
                 op = Op::Red { op: kind, mem };

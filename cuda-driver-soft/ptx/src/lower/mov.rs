@@ -19,7 +19,7 @@ impl<'u> Walker<'u> {
         if vec > 1 {
             return self.mov_vector(inst, to, from, ty, vec);
         }
-        // Braces around one register are ignored: `mov.b32 {a}, b`.
+        // Braces around a single element are ignored, as in `mov.b32 {a}, b`, unless both operands have such braces.
         let (to, from) = match (self.only_element(to), self.only_element(from)) {
             (Some(element), None) => (element, from),
             (None, Some(element)) => (to, element),
@@ -60,7 +60,7 @@ impl<'u> Walker<'u> {
                 };
                 self.elements_agree(span, from.pos);
                 for element in self.unit.ast.operands(span) {
-                    // A decimal constant has the element's width.
+                    // A decimal floating-point constant has the element's width.
                     let ty = match (element.kind, part) {
                         (OperandKind::F64(_), Type::B32) => Type::F32,
                         _ => part,
@@ -232,7 +232,8 @@ impl<'u> Walker<'u> {
                             return self.say(inst.pos, message.to_owned());
                         }
                     };
-                    // Vector registers such as `%tid` had 16 bits before PTX 2.0, and `%gridid` has 64 since PTX 3.0.
+                    // `mov` also accepts older and newer widths: vector registers such as `%tid` had 16 bits before
+                    // PTX 2.0, and `%gridid` has 64 since PTX 3.0.
                     let narrow = special.vector && ty.size() == 2 && !ty.is_float();
                     let wide = matches!(special.register, Special::Gridid) && ty.size() == 8 && !ty.is_float();
                     if ty.is_float() {

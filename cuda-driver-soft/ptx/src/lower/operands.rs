@@ -54,8 +54,9 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the register that a name with a selector means. Adds an error if the name is not declared; if the name
-    /// means something else, the caller must add the error.
+    /// Returns the register that a name with a selector means. Returns `None` after adding an error if the name is not
+    /// declared or the selector does not fit. Returns `None` without an error, which the caller must add, for a special
+    /// register and for a name without a selector that means something else.
     pub(super) fn register(&mut self, name: Name, selector: Selector, pos: Pos) -> Option<(Reg, Type)> {
         match (self.resolve(name), selector) {
             (Some(Symbol::Reg { first, ty, vec: 1 }), Selector::None) => Some((Reg(first), ty)),
@@ -160,7 +161,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Adds an error for a name that does not mean a register.
+    /// Adds an error for a name that does not mean a register, unless [`register`](Self::register) has added one.
     fn no_register(&mut self, index: usize, name: Name, pos: Pos) {
         if self.unit.specials.contains_key(&name) {
             return self.refuse(pos, "Special register argument not allowed");

@@ -1,4 +1,4 @@
-//! Lowers instructions whose addresses are sources: `cp.async`, bulk copies, `mbarrier`, `ldmatrix` and others.
+//! Lowers instructions whose addresses become sources: `cp.async`, bulk copies, `mbarrier`, `ldmatrix` and others.
 
 use crate::ast::{self, Inst, OperandKind};
 use crate::ir::{CopyPart, MbarrierOp, Op, Operand, Space, TensorMapReplace, Type};
@@ -42,7 +42,8 @@ impl Walker<'_> {
             pointers.push(self.pointer(resolved, address));
         }
         if let Op::CpAsync { bytes, part } = &mut op {
-            // The size is the first of the other sources, and a cache policy the last.
+            // The size is the first of the other sources, and a cache policy the last. The instruction table gives 16
+            // as the number of bytes for `.cg`, and 0 for `.ca`, which has a choice.
             let size = match self.srcs.first() {
                 Some(Operand::Imm(size)) => *size,
                 _ => 0,
@@ -76,7 +77,8 @@ impl Walker<'_> {
         self.emit(inst, op);
     }
 
-    /// Lowers a bulk copy. A barrier is then signalled with the number of bytes.
+    /// Lowers a bulk copy. Without multicast, another operation follows, which signals the number of bytes to the
+    /// barrier if there is one.
     fn bulk(&mut self, inst: &Inst, op: Op, pointers: &[Operand], multicast: bool) {
         let (Some(copied), Some(size)) = (pointers.get(..2), self.srcs.first().copied()) else {
             return;
@@ -97,7 +99,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Lowers `st.async` and `red.async`: the operation, then a signal to the barrier with the number of bytes.
+    /// Lowers `st.async` and `red.async`: a check that the launch has clusters, the operation, then a signal to the
+    /// barrier with the number of bytes.
     pub(super) fn store_then_signal(&mut self, inst: &Inst, op: &Op, addresses: &[&ast::Operand]) {
         let ([to, barrier], Op::St(mem) | Op::Red { mem, .. }) = (addresses, op) else {
             return;

@@ -1,4 +1,4 @@
-//! Checks constant operands that must be in a range.
+//! Checks the values of constant operands, such as those that must be in a range or a multiple of a number.
 
 use crate::ast::{self, Inst, OperandKind};
 

@@ -28,8 +28,8 @@ impl Walker<'_> {
         self.emit(inst, Op::Mma(mma));
     }
 
-    /// Takes the selector of `wgmma.mma_async.sp`, source `at`, and returns it; `None` if it is out of range, which is
-    /// reported.
+    /// Removes the selector of `wgmma.mma_async.sp`, source `at`, and returns it; `None` after adding an error if it is
+    /// out of range.
     pub(super) fn sparse_selector(&mut self, inst: &Inst, mma: &Mma, at: usize) -> Option<u8> {
         let selector = match self.srcs.get(at) {
             Some(Operand::Imm(bits)) => *bits as u32 as i32,

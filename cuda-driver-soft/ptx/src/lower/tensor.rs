@@ -1,4 +1,5 @@
-//! Lowers tensor copies, whose address operands hold a tensor map and coordinates, and `tensormap.replace`.
+//! Lowers tensor copies, one of whose address operands holds a tensor map and coordinates, and checks
+//! `tensormap.replace`.
 
 use crate::ast::{self, Inst, OperandKind};
 use crate::ir::{Op, Operand, Space, TensorCopy, TensorDirection, TensorMapField, TensorMapReplace, Type};
@@ -7,7 +8,8 @@ use super::types::source;
 use super::walker::Walker;
 
 impl Walker<'_> {
-    /// Lowers a tensor copy: the addresses and the coordinates become the first sources. A hint is only checked.
+    /// Lowers a tensor copy: the addresses and the coordinates become the first sources. A prefetch (`hint`) is only
+    /// checked, because it has no effect.
     pub(super) fn tensor(&mut self, inst: &Inst, copy: TensorCopy, hint: bool, addresses: &[&ast::Operand]) {
         let (map, others) = match (copy.direction, addresses) {
             (TensorDirection::Load { to, .. }, [to_at, map, barrier]) => {

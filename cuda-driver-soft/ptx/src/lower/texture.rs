@@ -1,4 +1,4 @@
-//! Lowers texture and surface instructions: the handle and the coordinates in the address operand.
+//! Lowers texture and surface instructions, whose address operand holds a handle and coordinates.
 
 use crate::ast::{self, DeclType, Inst, OperandKind};
 use crate::forms::OperandSpec;
@@ -82,7 +82,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the operand for a texture or surface: a register with its handle, or an opaque variable.
+    /// Returns the operand for a texture or surface: a register with its handle, or an opaque variable. The handle in a
+    /// kernel's parameter is loaded into a register.
     fn handle(&mut self, inst: &Inst, object: &ast::Operand, wanted: Opaque) -> Option<Operand> {
         let OperandKind::Address {
             base: Some(name),

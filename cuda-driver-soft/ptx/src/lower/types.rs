@@ -43,7 +43,8 @@ pub(super) fn dest(ty: Type, sink: bool) -> OperandSpec {
     }
 }
 
-/// Returns true if a register of type `reg` can be an operand of type `ty`.
+/// Returns true if a register of type `reg` can be an operand of type `ty`. If `wider` is true, the register may be
+/// wider than the type.
 pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
     use Type::{
         B8, B16, B32, B64, B128, BF16, BF16x2, E4M3x2, E5M2x2, F16, F16x2, F32, F64, Pred, S8, S16, S16x2, S32, S64,
@@ -54,14 +55,14 @@ pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
     }
     let bits = |t: Type| matches!(t, B8 | B16 | B32 | B64 | B128);
     let integer = |t: Type| matches!(t, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64);
-    // Types that use registers of bits. Only `.f16x2` also has registers of its own.
+    // Types whose values are in registers of bit types. Only `.f16x2` is also a type of registers.
     let packed = |t: Type| matches!(t, F16x2 | BF16x2 | U16x2 | S16x2 | E4M3x2 | E5M2x2 | TF32);
     let kind = bits(ty)
         || bits(reg)
         || (integer(ty) && (integer(reg) || reg == F16x2))
         || (packed(ty) && reg == F16x2 && ty != BF16x2)
         || (ty == reg && matches!(ty, F16 | F32 | F64));
-    // Wider registers are not allowed for bf16.
+    // Wider registers are not allowed for `.bf16` and `.bf16x2`.
     let wider = wider && !matches!(ty, BF16 | BF16x2);
     let width = if wider {
         reg.size() >= ty.size()
@@ -95,12 +96,12 @@ pub(super) fn constant(kind: OperandKind, ty: Type) -> Option<u64> {
     }
 }
 
-/// Returns true for integer and bit types, which addresses have.
+/// Returns true for integer and bit types, which can hold an address.
 pub(super) fn holds_address(ty: Type) -> bool {
     !ty.is_float() && ty != Type::Pred
 }
 
-/// Returns the type of each of `count` parts of a value of a bit type.
+/// Returns the type of each of `count` parts of a value of a bit type; `None` if `mov` cannot split or join it so.
 pub(super) fn part_type(ty: Type, count: u32) -> Option<Type> {
     let bits = matches!(ty, Type::B16 | Type::B32 | Type::B64 | Type::B128);
     if !bits || !matches!(count, 2 | 4) {

@@ -1,4 +1,4 @@
-//! Lowers the video instructions, whose operands have selectors.
+//! Lowers the video instructions, whose operands can have selectors such as `.b0` and `.h1`.
 
 use crate::ast::{self, Digits, Inst, OperandKind, Selector};
 use crate::forms::{Form, Lowering};

@@ -52,7 +52,7 @@ pub(super) struct Walker<'u> {
     pub(super) body: Body,
     /// Number of instructions so far. In a verifying walk `body.insts` stays empty.
     pub(super) count: u32,
-    /// Branches without target, by open scope.
+    /// Branches whose targets are not known yet, by open scope.
     pub(super) pending: Vec<Vec<PendingBranch>>,
     pub(super) frame: Frame,
     /// Destinations of the current instruction.
@@ -111,8 +111,8 @@ impl<'u> Walker<'u> {
         self.reporter.is_none()
     }
 
-    /// Returns the spelling of a name for a message. The message would be cut before the end of a longer one, and many
-    /// messages may contain one name.
+    /// Returns the spelling of a name for a message, cut at the length at which the message itself is cut: many
+    /// messages may contain the same long name.
     pub(super) fn text(&self, name: Name) -> String {
         self.unit.ast.names.text_up_to(name, MAX_MESSAGE_BYTES)
     }
@@ -148,8 +148,8 @@ impl<'u> Walker<'u> {
         self.say(pos, format!("{message} for instruction '{}'", self.name));
     }
 
-    /// Adds an error for a name that is not declared so far. For the name of a later label, the error says that the
-    /// operand has the wrong kind.
+    /// Adds an error for a name that is not declared so far. If any scope of the function has a label with this name,
+    /// the error is a mismatch of the operands instead.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
         if self.reporter.is_some() && self.is_label(name) {
             self.faults.mismatch = true;
@@ -261,7 +261,7 @@ impl<'u> Walker<'u> {
         reg
     }
 
-    /// Adds an instruction with the current operands and the guard of the source instruction.
+    /// Adds an instruction with the current operands and the guard of the PTX instruction.
     pub(super) fn emit(&mut self, inst: &Inst, op: Op) {
         let guard = inst.guard.and_then(|(name, negated)| match self.resolve(name) {
             Some(Symbol::Reg {
