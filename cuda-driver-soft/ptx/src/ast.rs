@@ -26,7 +26,7 @@ pub(crate) struct Ast {
     pub(crate) version: (u32, u32),
     pub(crate) target: Target,
     pub(crate) address_size: u32,
-    /// `texmode_independent` of `.target`.
+    /// True if `.target` has the option `texmode_independent`.
     pub(crate) independent_textures: bool,
     /// True if the module has a `.section`.
     pub(crate) sections: bool,
@@ -39,12 +39,12 @@ pub(crate) struct Ast {
     pub(crate) vars: Vec<Var>,
     pub(crate) inits: Vec<Init>,
     pub(crate) prototypes: Vec<Prototype>,
-    /// `.file` and `.loc`.
+    /// The `.file` and `.loc` directives.
     pub(crate) source: Arc<SourceMap>,
 }
 
 impl Ast {
-    /// Returns the memory that the lists do not use: a module keeps them to lower its functions.
+    /// Frees the memory that the lists do not use. A module keeps the lists, because it lowers its functions later.
     pub(crate) fn shrink(&mut self) {
         self.items.shrink_to_fit();
         self.statements.shrink_to_fit();
@@ -54,7 +54,7 @@ impl Ast {
         self.prototypes.shrink_to_fit();
     }
 
-    /// Returns the place of an item in the text.
+    /// Returns the byte offset of an item in the text.
     pub(crate) fn offset(&self, item: &Item) -> u32 {
         match item {
             Item::Var(var) => self.vars.get(*var as usize).map_or(u32::MAX, |var| var.pos.offset),
@@ -141,7 +141,7 @@ pub(crate) enum DeclType {
 }
 
 impl DeclType {
-    /// Returns the size in bytes. An opaque handle has 64 bits.
+    /// Returns the size in bytes. An opaque variable holds a handle of 8 bytes.
     pub(crate) fn size(self) -> u32 {
         match self {
             DeclType::Scalar(ty) => ty.size(),
@@ -156,12 +156,13 @@ pub(crate) struct Var {
     pub(crate) space: DeclSpace,
     pub(crate) linkage: Linkage,
     pub(crate) align: Option<u64>,
+    /// Number of vector elements; 1 for a scalar.
     pub(crate) vec: u32,
     pub(crate) ty: DeclType,
     pub(crate) name: Name,
-    /// Number of registers or variables: 12 for `%r<12>`.
+    /// Number of registers or variables in a range: 12 for `%r<12>`; `None` for a single one.
     pub(crate) count: Option<u32>,
-    /// Array dimensions; `None` for `[]`.
+    /// Array dimensions, outermost first; an element is `None` for `[]`.
     pub(crate) dims: Vec<Option<u64>>,
     /// Range of [`Ast::inits`].
     pub(crate) init: Option<Range<u32>>,
@@ -175,7 +176,7 @@ impl Var {
         u64::from(self.ty.size()) * u64::from(self.vec)
     }
 
-    /// Returns the size of the variable in bytes; `None` if it is 2^63 or more.
+    /// Returns the size of the variable in bytes, with 0 for `[]`; `None` if it is 2^63 or more.
     pub(crate) fn size(&self) -> Option<u64> {
         let mut size = self.element();
         for dim in &self.dims {
@@ -185,7 +186,7 @@ impl Var {
     }
 }
 
-/// A lexeme of an initial value.
+/// A constant, an address or a brace in an initial value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Init {
     pub(crate) kind: InitKind,
@@ -313,7 +314,7 @@ pub(crate) enum OperandKind {
         base: Option<Name>,
         offset: i64,
     },
-    /// `[a, {b, c}]`, the address operand of textures
+    /// `[a, {b, c}]`: the address operand of texture, surface and tensor instructions
     Multi(Span),
     /// `p|q`: two operands
     Pair(Span),

@@ -18,7 +18,7 @@ pub enum Severity {
 /// The cause of a [`Diagnostic`]. Causes that decide the driver's result or the form of its log have a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagnosticCode {
-    /// The `.version` does not exist or is newer than the driver.
+    /// No PTX version has the number in `.version`, or the driver is too old for it.
     UnsupportedVersion,
     /// The `.target` is newer than the device.
     TargetTooNew,
@@ -189,7 +189,7 @@ impl Diagnostics {
         self.all
     }
 
-    /// Returns the text for the error log: one line per error, then ptxas's closing line.
+    /// Returns the text for the error log: one line per error, then ptxas's closing line if driver 580 writes one.
     pub(crate) fn error_log(&self) -> String {
         let mut log = String::new();
         let errors = || self.all.iter().filter(|d| !d.is_warning());
@@ -201,7 +201,8 @@ impl Diagnostics {
             let message = format!("ptxas error   : {} more messages left out\n", self.errors.left_out);
             log.push_str(&message);
         }
-        // Driver 580 has no closing line if the text itself is well formed but does not fit the driver.
+        // Driver 580 writes no closing line if all errors are about the module as a whole or its `.version`, and none
+        // if the `.target` is too new.
         let malformed = errors().any(|d| d.line > 0 && d.code != DiagnosticCode::UnsupportedVersion);
         if malformed && !self.contains(DiagnosticCode::TargetTooNew) {
             log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");

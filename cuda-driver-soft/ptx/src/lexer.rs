@@ -1,7 +1,7 @@
 //! The lexer: splits PTX text into tokens.
 //!
 //! The lexer holds one current token and no look-ahead. The parser can therefore extend a word to an opcode with all
-//! its modifiers ([`Lexer::extend_opcode`]): `ld.global.nc.v4.f32` is one lexeme instead of five tokens.
+//! its modifiers ([`Lexer::extend_opcode`]): `ld.global.nc.v4.f32` is one token instead of five.
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,11 +28,11 @@ pub(crate) enum TokenKind {
     },
     /// `"…"`, including the quotes.
     Str,
-    /// An operator or bracket of one byte.
+    /// An operator, bracket or separator of one byte.
     Punct(u8),
     /// `<<` `>>` `<=` `>=` `==` `!=` `&&` `||`: the first byte and the second.
     Punct2(u8, u8),
-    /// A byte with which no token begins.
+    /// A byte with which no token begins, or the quote of a string that does not end on its line.
     Bad,
 }
 
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opcode_is_one_lexeme() {
+    fn an_opcode_is_one_token() {
         let mut lexer = Lexer::new(b"ld.global.L2::128B.v4.f32\t{%f1}; $L: bar");
         lexer.extend_opcode();
         assert_eq!(lexer.text(lexer.token), b"ld.global.L2::128B.v4.f32");

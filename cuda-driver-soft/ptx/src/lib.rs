@@ -1,7 +1,7 @@
 //! PTX text to a typed intermediate representation, with the checks and the messages of NVIDIA's `ptxas`.
 //!
-//! [`load()`] parses and checks a module. The result is an [`ir::Module`], whose function bodies are lowered when they
-//! are first used; all errors, including those in bodies, are found by [`load()`].
+//! [`load()`] parses and checks a module. Its result holds an [`ir::Module`], whose function bodies are lowered when
+//! they are first used; all errors, including those in bodies, are found by [`load()`].
 //!
 //! ```
 //! use cuda_driver_soft_ptx::{FailureKind, Limits, load};
@@ -19,17 +19,13 @@
 //!
 //! | step | module |
 //! |--|--|
-//! | text to lexemes | `lexer` |
-//! | lexemes to an abstract syntax tree of flat vectors (`ast`); a syntax error ends loading here | `parser` |
+//! | text to tokens | `lexer` |
+//! | tokens to an abstract syntax tree of flat vectors (`ast`); a syntax error ends loading here | `parser` |
 //! | module scope: variables, functions, initial values | `module`, with the result in `unit` |
 //! | bodies to [`ir::Body`], with every name and type checked | `lower` |
 //!
 //! `forms` is the instruction table: all opcodes with their modifiers and operands. [`table_rows`], [`samples`],
 //! [`every_form`], [`modifier_classes`] and [`unimplemented_opcodes`] show it to tests and to generated documentation.
-//!
-//! # Structure
-//!
-//! A module uses modules below it in this table, and never one above it:
 //!
 #![doc = include_str!("rooms.md")]
 #![forbid(unsafe_code)]

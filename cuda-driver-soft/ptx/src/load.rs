@@ -89,7 +89,7 @@ pub fn load(text: &[u8], limits: &Limits) -> Result<Loaded, Failure> {
     }
 }
 
-/// Returns true if the first lexeme is `.version`, by which drivers recognise PTX.
+/// Returns true if the first token is `.version`, by which drivers recognise PTX.
 fn starts_like_ptx(text: &[u8]) -> bool {
     // The lexer takes less than 4 GiB.
     let head = text.get(..text.len().min(u32::MAX as usize)).unwrap_or(&[]);

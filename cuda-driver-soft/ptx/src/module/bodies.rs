@@ -7,10 +7,11 @@ use crate::ir::FuncId;
 use crate::lower::{self, Uses};
 use crate::unit::Unit;
 
-/// Bytes of text for which a thread is worth its start.
+/// Bytes of text per thread. For fewer, starting a thread costs more time than it saves.
 const BYTES_PER_THREAD: usize = 128 << 10;
 
-/// Threads for one module at most: each that finds an error looks for the lines of the whole text.
+/// Maximum number of threads for one module: each thread that finds an error searches the whole text for the starts of
+/// its lines.
 const MOST_THREADS: usize = 16;
 
 /// Checks all bodies. Returns the functions and variables that each function uses.
@@ -34,7 +35,7 @@ pub(super) fn verify(unit: &Unit, text: &[u8], threads: usize, diagnostics: &mut
         let others: Vec<_> = ranges.map(start).collect();
         let mut all = verify_range(unit, first, text, diagnostics);
         for (range, thread) in others {
-            // Without a thread, the part is checked here.
+            // If the thread could not be started, this thread checks the part.
             let (uses, found) = match thread.map(|thread| thread.join()) {
                 Some(Ok(result)) => result,
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -60,7 +61,7 @@ fn verify_range(unit: &Unit, range: Range<usize>, text: &[u8], diagnostics: &mut
     range.map(verify).collect()
 }
 
-/// Splits the functions into at most this many ranges with about as many statements each.
+/// Splits the functions into at most `parts` ranges with about the same number of statements each.
 fn split(unit: &Unit, parts: usize) -> Vec<Range<usize>> {
     let most = unit.ast.statements.len().div_ceil(parts);
     let mut ranges = Vec::new();

@@ -11,25 +11,27 @@ use crate::unit::{Global, Signature};
 
 use super::mentions::Mentions;
 
-/// Bytes of initial values that any module may have. An array can have a short value far behind its start.
+/// Bytes of initial values that any module may have. A short text can set an element far from the start of its array,
+/// and the bytes before the element are stored, too.
 const MOST_INITIAL_BYTES: usize = 256 << 20;
 
-/// Further bytes of initial values for each byte of the text. The shortest number of a list, with its comma, has two
-/// bytes, and up to 16 in memory.
+/// Further bytes of initial values for each byte of the text. The shortest number of a list takes two bytes of text
+/// with its comma, and up to 16 bytes of memory.
 const INITIAL_BYTES_PER_BYTE: usize = 8;
 
-/// Bytes that the names of the static variables of functions may have in any module: each begins with the function's
-/// name.
+/// Bytes that the names of the static variables (`.global`, `.const` and `.shared`) of functions may have in any
+/// module. Each begins with the function's name, so a short text can have long names.
 const MOST_STATIC_NAME_BYTES: usize = 1 << 20;
 
 /// Further bytes of such names for each byte of the text.
 const STATIC_NAME_BYTES_PER_BYTE: usize = 64;
 
+/// The state of building a module.
 pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
     mentions: OnceCell<Mentions>,
-    /// Number of variables that ranges have declared so far.
+    /// Number of variables that ranges `a<n>` have declared so far.
     pub(super) ranged: usize,
     /// Bytes that further initial values may have.
     pub(super) initial_room: usize,
@@ -78,7 +80,7 @@ impl<'a> ModuleBuilder<'a> {
         self.ast.names.text(name)
     }
 
-    /// Returns the variables of ranges that the module uses, which are collected on first use.
+    /// Returns the numbers that follow the names of ranges in the text, which are collected on first use.
     pub(super) fn mentions(&self) -> &Mentions {
         self.mentions.get_or_init(|| {
             let ranges = self.ast.items.iter().filter_map(|item| match item {

@@ -8,7 +8,7 @@ use crate::unit::{Global, Signature, alignment, layout_end};
 use super::builder::ModuleBuilder;
 
 impl ModuleBuilder<'_> {
-    /// Declares a function, and the variables in its body that are not in its frame.
+    /// Declares a function, and the `.global`, `.const` and `.shared` variables in its body.
     pub(super) fn function(&mut self, item: u32, function: &Function) {
         let name = self.text(function.name);
         let mut signature = Signature {
@@ -85,7 +85,7 @@ impl ModuleBuilder<'_> {
         }
     }
 
-    /// Checks the declarations of the parameters.
+    /// Checks the declarations of the parameters and return parameters.
     fn parameters(&mut self, function: &Function) {
         let ast = self.ast;
         let returns = ast.vars(&function.returns);

@@ -13,6 +13,7 @@ pub(super) struct InitialValue {
     pub(super) size: u64,
     /// The first bytes; all others are zero.
     pub(super) bytes: Vec<u8>,
+    /// The addresses in the value.
     pub(super) relocs: Vec<Reloc>,
 }
 
@@ -25,10 +26,10 @@ struct Filler<'a> {
     globals: &'a NumberMap<Name, Global>,
     space_of: &'a dyn Fn(VarId) -> Space,
     ty: DeclType,
-    /// The dimensions, outermost first. The elements of a vector are the last one.
+    /// The dimensions, outermost first. The last dimension of a vector type is the vector's elements.
     dims: Vec<Dimension>,
     nodes: std::slice::Iter<'a, Init>,
-    /// The most bytes that the value may have.
+    /// Limit on the length of `bytes`.
     room: usize,
     bytes: Vec<u8>,
     relocs: Vec<Reloc>,
@@ -42,7 +43,7 @@ struct Dimension {
     step: u64,
 }
 
-/// Returns the initial value of a variable, which may have up to `room` bytes.
+/// Returns the initial value of a variable. Its bytes up to the last given element are limited to `room`.
 pub(super) fn value(
     ast: &Ast,
     globals: &NumberMap<Name, Global>,

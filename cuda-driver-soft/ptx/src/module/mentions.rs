@@ -1,16 +1,17 @@
-//! The variables of ranges `a<n>` that a module uses: the names of its text that consist of the name of a range and a
-//! number.
+//! Finds the variables of ranges `a<n>` that a module uses: the names in its text that consist of the name of a range
+//! and a number.
 
 use std::collections::HashMap;
 
-/// The digits of the largest number.
+/// Digits of the largest number, `u32::MAX`.
 const MOST_DIGITS: usize = 10;
 
 /// The numbers that follow the name of each range, sorted: `a12` has 12 after `a` and 2 after `a1`.
 pub(super) struct Mentions(HashMap<Vec<u8>, Vec<u32>>);
 
 impl Mentions {
-    /// Finds the identifiers of a text, also in its comments, that begin with the name of one of these ranges.
+    /// Collects the numbers that follow the name of one of these ranges in the identifiers of a text. Identifiers in
+    /// comments count, too.
     pub(super) fn of(text: &[u8], ranges: impl Iterator<Item = String>) -> Self {
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
         let mut numbers: HashMap<Vec<u8>, Vec<u32>> = ranges.map(|name| (name.into_bytes(), Vec::new())).collect();

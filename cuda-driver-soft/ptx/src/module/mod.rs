@@ -72,7 +72,7 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
     })
 }
 
-/// Checks that the functions do not declare far more registers than a text of this length can use: each register takes
+/// Checks that the functions do not have far more registers than a text of this length can use: each register takes
 /// time and memory when the module is compiled.
 fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
     const ANY_TEXT: usize = 1 << 22;
@@ -84,7 +84,8 @@ fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Checks that all functions that the module uses are defined. Undefined variables are only a warning.
+/// Checks that all functions that the module uses are defined, or provided by the driver. Undefined variables are only
+/// a warning.
 fn check_resolved(unit: &Unit, variables: &[ir::Variable], uses: &[Uses], diagnostics: &mut Diagnostics) {
     let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && v.space != Space::Shared;
     for variable in variables.iter().filter(external) {

@@ -23,7 +23,7 @@ fn max_shared(sm: u32) -> u64 {
     }
 }
 
-/// Checks the size of all `.const` variables.
+/// Checks the total size of the `.const` variables.
 pub(super) fn check_constant_data(variables: &[Variable], diagnostics: &mut Diagnostics) {
     let constants = variables.iter().filter(|v| v.space == Space::Const);
     let bytes = layout_end(constants.map(|v| (v.size, v.align)));
@@ -37,8 +37,8 @@ pub(super) fn check_constant_data(variables: &[Variable], diagnostics: &mut Diag
 /// functions would take quadratic time.
 const MOST_VISITS: usize = 1 << 22;
 
-/// Checks the size of the `.shared` variables that each kernel and the functions that it calls use. Kernels after the
-/// limit on visits are not checked; the launch of one that uses too much fails.
+/// Checks the total size of the `.shared` variables that each kernel and the functions that it calls use. Kernels after
+/// the limit on visits are not checked; the launch of one that uses too much fails.
 pub(super) fn check_shared_data(
     unit: &Unit,
     variables: &[Variable],

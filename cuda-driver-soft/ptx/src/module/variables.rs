@@ -1,4 +1,4 @@
-//! Builds the variables of module scope, and the static and shared variables of functions.
+//! Builds the variables of module scope, and the static variables (`.global`, `.const` and `.shared`) of functions.
 
 use crate::ast::{DeclSpace, DeclType, Var};
 use crate::diagnostics::Severity;
@@ -73,8 +73,7 @@ impl ModuleBuilder<'_> {
             return self.declare(item, var, space, var.name);
         };
         // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do
-        // not exist.
-        // Many ranges with the same name would take quadratic time.
+        // not exist. Without the limit, many ranges with the same name would take quadratic time.
         let numbers = self.mentions().numbers(name.as_bytes(), count);
         let ranged = self.ranged + numbers.len();
         if ranged > MOST_RANGED {
@@ -133,7 +132,7 @@ impl ModuleBuilder<'_> {
         }
     }
 
-    /// Makes a variable with its initial value.
+    /// Makes a variable with its initial value, and reports errors in that value.
     pub(super) fn variable(&mut self, var: &Var, space: Space, name: String) -> Variable {
         let mut variable = Variable {
             name,

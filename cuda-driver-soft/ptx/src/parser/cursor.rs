@@ -26,7 +26,7 @@ pub(super) struct Parser<'a> {
     diagnostics: &'a mut Diagnostics,
 }
 
-/// Returns an empty vector that does not grow up to this length, if there is enough memory.
+/// Returns an empty vector with room for this many elements, or with none if there is too little memory.
 fn reserved<T>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
     // Without the memory, the vector grows when it has to.
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
             names: Names::default(),
             opcodes: Names::default(),
             items: Vec::new(),
-            // Typical PTX needs no more. A vector that grows is copied. `Ast::shrink` returns the rest.
+            // Typical PTX needs no more, and a vector that grows is copied. `Ast::shrink` frees the rest.
             statements: reserved(text.len() / 16),
             operands: reserved(text.len() / 8),
             vars: reserved(text.len() / 32),
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses an integer literal where no expression is allowed.
+    /// Parses an integer literal or `WARP_SZ`, where no expression is allowed.
     pub(super) fn literal(&mut self) -> Result<u64> {
         match self.token().kind {
             TokenKind::Int { bits, .. } => {

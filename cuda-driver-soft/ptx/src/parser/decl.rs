@@ -44,7 +44,7 @@ fn decl_type(text: &[u8]) -> Option<DeclType> {
 }
 
 impl Parser<'_> {
-    /// Returns the state space that the current token is, if declarations can have it.
+    /// Returns the state space that the current token names, if declarations can have it.
     pub(super) fn decl_space(&self) -> Option<DeclSpace> {
         if self.token().kind != TokenKind::Dot {
             return None;
@@ -140,7 +140,7 @@ impl Parser<'_> {
         Ok(var)
     }
 
-    /// Parses an attribute such as `(.managed)` or `(.unified(1, 2))`. Returns true if `.managed` is among them.
+    /// Parses attributes such as `(.managed)` or `(.unified(1, 2))`. Returns true if `.managed` is among them.
     pub(super) fn attribute(&mut self) -> Result<bool> {
         let mut managed = false;
         self.expect(b'(')?;
@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Refuses, from PTX version `until` on, a feature of older versions.
+    /// Reports an error for a feature that PTX has only before version `until`, if the module's version is not older.
     pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), feature: &str) {
         if self.ast.version >= until {
             let message = format!(
@@ -324,7 +324,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses the address of a symbol. `mask` is the position of its byte for `0xFF00(symbol)`.
+    /// Parses the address of a symbol. For one byte of it, `mask` is the position in bits: 8 for `0xFF00(symbol)`.
     fn initial_address(&mut self, pos: Pos, mask: Option<u8>) -> Result<()> {
         self.require(pos, "addresses as initial values", 21, 0);
         if mask.is_some() {

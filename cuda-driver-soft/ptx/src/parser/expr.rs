@@ -1,7 +1,7 @@
 //! Parses and evaluates constant expressions, with the operators and the precedence of C.
 //!
-//! Integers are `.s64`, or `.u64` with the suffix `U` or if they are too large. The result of `+ - * /` is `.u64` if
-//! one of the operands is; the other operators have rules of their own, as in ptxas 13.5
+//! Integers are `.s64`, or `.u64` with the suffix `U` or if they are too large for `.s64`. The result of `+ - * /` is
+//! `.u64` if one of the operands is; the other operators have rules of their own, as in ptxas 13.5
 //! (`lowering::constant_expressions_match_ptxas` has the cases). The only binary operators of floating-point constants
 //! are `+ - * /` and comparisons; constants such as `0f3F800000` have none.
 
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a term after `+` in an address.
+    /// Parses a term after `+` in an address or an initial value, with the operators that bind more strongly than `+`.
     pub(super) fn offset_term(&mut self) -> Result<i64> {
         let pos = self.pos();
         match self.binary(SUM)? {
@@ -253,7 +253,7 @@ fn integers(operator: (u8, u8), a: (u64, bool), b: (u64, bool)) -> std::result::
         (b'<', b'<') => return Ok(integer(a << (b & 63), ua)),
         (b'>', b'>') if ua => return Ok(integer(a >> (b & 63), ua)),
         (b'>', b'>') => return Ok(integer((sa >> (b & 63)) as u64, ua)),
-        // The results of bitwise operators and of `%` are unsigned.
+        // Bitwise operators and `%` take their operands as unsigned, and their results are unsigned.
         (b'|', 0) => return Ok(integer(a | b, true)),
         (b'^', 0) => return Ok(integer(a ^ b, true)),
         (b'&', 0) => return Ok(integer(a & b, true)),

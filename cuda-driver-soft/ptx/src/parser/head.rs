@@ -14,7 +14,7 @@ pub(super) struct TargetName {
     pos: Pos,
 }
 
-/// The PTX versions that exist, as ten times major plus minor.
+/// The PTX versions that exist, as ten times major plus minor. From 9.0 on, only [`Limits::max_version`] limits them.
 const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
     10..=15,
     20..=23,
@@ -29,7 +29,7 @@ const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
 
 const NO_TARGET: &str = "Target architecture not defined at start of file 'ptx input'";
 
-/// The architectures that exist, each with the PTX version, times ten, that introduced it.
+/// The architectures that ptxas knows, each with the lowest PTX version, times ten, that it accepts for it.
 #[rustfmt::skip] // a table
 const TARGETS: &[(u32, u32)] = &[
     (10, 10), (11, 10), (12, 12), (13, 12), (20, 20), (21, 20), (30, 30), (32, 40), (35, 30), (37, 41), (50, 40),
@@ -183,7 +183,8 @@ impl Parser<'_> {
     }
 }
 
-/// Returns `sm_90a` and `compute_90a` as 90 and `a`. Other letters are ignored, as by ptxas and the driver.
+/// Returns 90 and `a` for `sm_90a` and `compute_90a`; `None` if there is no such architecture. Other letters after the
+/// number are ignored, as by ptxas and the driver.
 fn architecture(text: &str) -> Option<(u32, Option<char>)> {
     let text = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_"))?;
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,7 +1,7 @@
 //! The parser: turns tokens into an [`Ast`].
 //!
-//! A syntax error stops the parser, as it stops ptxas. Errors of meaning, such as unknown names and wrong types, are
-//! found later, when the module is built and its bodies are verified.
+//! A syntax error stops the parser, as it stops ptxas. Unknown names and wrong types are found later, when the module
+//! is built and its bodies are verified.
 
 mod cursor;
 mod decl;

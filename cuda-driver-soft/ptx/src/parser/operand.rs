@@ -151,7 +151,7 @@ impl Parser<'_> {
         self.optional_pair(kind, pos)
     }
 
-    /// Parses `|p` after the first operand of a pair, if it follows.
+    /// Parses `|p` after the first operand of a pair, if there is one.
     fn optional_pair(&mut self, kind: OperandKind, pos: Pos) -> Result<OperandKind> {
         if !self.accept(b'|') {
             return Ok(kind);
