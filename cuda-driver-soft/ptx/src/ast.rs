@@ -196,7 +196,9 @@ pub(crate) struct Init {
 /// The kind of an [`Init`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum InitKind {
+    /// `{`
     Open,
+    /// `}`
     Close,
     Int(u64),
     F32(u32),
@@ -214,7 +216,9 @@ pub(crate) enum InitKind {
 /// A statement of a function's body.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
+    /// `{`, which opens a scope.
     Open,
+    /// `}` of an inner scope. The brace that closes the function is not a statement.
     Close,
     Label(Name, Pos),
     Inst(Inst),

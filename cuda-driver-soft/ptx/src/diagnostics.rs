@@ -44,7 +44,7 @@ pub struct Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// `line:column: severity: message`
+    /// `line:column: severity: message`, without the line and column if the diagnostic is about the module as a whole.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line > 0 {
             write!(f, "{}:{}: ", self.line, self.column)?;

@@ -1,7 +1,7 @@
 //! Collects errors in the operands of one instruction.
 //!
-//! Errors are collected before they are reported, because a form can have several candidates. If no candidate fits, the
-//! errors of the last candidate are reported.
+//! Errors are collected before they are reported, because a form can have several candidates for its operands. If none
+//! fits, only the errors of the last candidate with the same number of operands are reported.
 
 use crate::ast::Pos;
 use crate::names::Name;

@@ -177,7 +177,7 @@ impl<'u> Walker<'u> {
         self.reporter.is_some()
     }
 
-    /// Checks a feature that was introduced by a PTX version, times ten, and an architecture.
+    /// Checks that the module may use a feature, which requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
         if self.reporter.is_none() {
             return;

@@ -165,7 +165,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks a feature that was introduced by a PTX version, times ten, and an architecture.
+    /// Checks that the module may use a feature, which requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
         let (major, minor) = self.ast.version;
         if major * 10 + minor < ptx {
