@@ -31,7 +31,7 @@ pub(crate) struct Block {
     turn: usize,
     /// Number of warps that have not finished.
     left: usize,
-    /// The operation of each waiting warp.
+    /// The barrier operation of each waiting warp.
     waiting_for: Vec<BarOp>,
     barriers: [BarrierCounts; BARRIERS + 1],
     /// Mask of the barriers at which a warp has arrived.
@@ -68,9 +68,9 @@ struct BarrierCounts {
     arrived: u32,
     /// Threads that the barrier waits for; `None` for all threads of the block.
     count: Option<u32>,
-    /// Lanes that have arrived with a true predicate.
+    /// Number of lanes that have arrived with a true predicate.
     holding: u32,
-    /// Lanes that have arrived with a predicate.
+    /// Number of lanes that have arrived with a predicate.
     lanes: u32,
 }
 
@@ -79,11 +79,12 @@ struct BarrierCounts {
 pub(crate) enum Outcome {
     /// All threads of the block have exited.
     Done,
-    /// The block has used its share of instructions.
+    /// The block can continue later: it has used its share of instructions, or the worker should end to release freed
+    /// memory.
     Share,
-    /// The warps of the block wait for other blocks of the cluster.
+    /// No warp can run, and at least one waits for other blocks of the cluster.
     Blocked,
-    /// A warp raised a fault.
+    /// A warp raised a fault, or no warp can ever run again.
     Fault(Box<Fault>),
 }
 
@@ -154,7 +155,8 @@ impl Block {
         self.steps
     }
 
-    /// Runs the warps in turn until all have finished, or until they have run about `share` instructions.
+    /// Runs the warps in turn until all have finished, until they have run about `share` instructions, or until the
+    /// block cannot continue.
     pub(crate) fn run(
         &mut self,
         m: &mut Machine<'_>,
@@ -162,7 +164,7 @@ impl Block {
         shape: &GridShape,
         share: u64,
     ) -> Outcome {
-        // An exchange takes 6 ns, which counts in blocks of small kernels.
+        // A swap takes 6 ns, which is noticeable in kernels with small blocks.
         let has_shared = shape.shared_bytes > 0;
         if has_shared {
             std::mem::swap(&mut m.spaces.shared, &mut self.shared);
@@ -252,7 +254,8 @@ impl Block {
                     return self.fault(frames, shape, kind, w, 1 << (lane % 32), line);
                 }
             }
-            // Checked after each warp: a loop around a barrier makes progress in every turn.
+            // Checked after every kind of pause: warps that loop around a barrier pause there, and may never use up
+            // their own share.
             if m.steps >= end || m.has_freed_much() {
                 return Outcome::Share;
             }
@@ -345,15 +348,21 @@ impl Block {
         }
         match arrival.count {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
-                return Err(format!("thread count {count} of barrier {id} is not a multiple of 32"));
+                return Err(format!(
+                    "thread count {count} of barrier {id} is not a positive multiple of 32"
+                ));
             }
             Some(count) if barrier.arrived > 0 && barrier.count != Some(count) => {
                 return Err(format!(
-                    "thread count {count} of barrier {id} differs from that of other warps"
+                    "barrier {id} has thread count {count} here, but another count or none in other warps; give the \
+                     same count in all warps"
                 ));
             }
             None if barrier.count.is_some() => {
-                return Err(format!("barrier {id} has no thread count, but other warps gave one"));
+                return Err(format!(
+                    "barrier {id} has no thread count here, but has one in other warps; give the same count in all \
+                     warps"
+                ));
             }
             _ => {}
         }
@@ -426,7 +435,7 @@ impl Block {
         }
     }
 
-    /// Releases the warps at a barrier if all have arrived.
+    /// Releases the warps at a barrier if as many threads have arrived as it waits for.
     fn complete(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, id: usize) {
         let barrier = &self.barriers[id];
         let all = self.left as u32 * 32;
@@ -479,7 +488,8 @@ impl Block {
                     id => format!("barrier {id}"),
                 };
                 reports.push(format!(
-                    "warp {w} waits at {which} in line {}, where {arrived} of {wanted} threads have arrived",
+                    "warp {w} waits at {which} in line {} ({arrived} threads have arrived, and it opens when {wanted} \
+                     have)",
                     lines.join(", ")
                 ));
                 first.get_or_insert((w, self.warps[w].lines(frames).first().copied().unwrap_or(0)));

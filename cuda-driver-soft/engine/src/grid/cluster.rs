@@ -1,5 +1,5 @@
-//! A cluster: blocks that run on one host thread, share their shared memory and have a barrier. Most clusters are a
-//! single block.
+//! A cluster: blocks that run in turn on one host thread at a time, can access each other's shared memory, and have a
+//! common barrier. Most clusters are a single block.
 
 #![forbid(unsafe_code)]
 
@@ -79,7 +79,8 @@ impl Cluster {
         self.blocks.iter().map(Block::steps).sum()
     }
 
-    /// Runs the blocks in turn until all have finished, or until they have run about `share` instructions.
+    /// Runs the blocks in turn until all have finished, until they have run about `share` instructions, or until one of
+    /// them cannot continue.
     pub(super) fn run(
         &mut self,
         m: &mut Machine<'_>,

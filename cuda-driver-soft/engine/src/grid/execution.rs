@@ -23,26 +23,27 @@ use std::sync::{Arc, Mutex, TryLockError};
 pub enum Progress {
     /// The execution has ended.
     Finished,
-    /// No block is left to take, but other threads still run blocks; one of them will return
-    /// [`Finished`](Self::Finished).
+    /// There is no block that this thread may run, but other threads still run blocks. One of them will return another
+    /// value.
     NothingToTake,
-    /// The budget of the call is spent, and blocks are left.
+    /// Blocks are left. Either the budget of the call is spent, or the call has ended early to release memory.
     BudgetSpent,
 }
 
 /// Instructions that a block runs before another one may start: the block may be waiting for that one.
 const PATIENCE: u64 = 1 << 22;
-/// [`PATIENCE`] of a kernel whose blocks see stores of other blocks.
+/// [`PATIENCE`] for a kernel whose blocks see stores of other blocks.
 const SPIN_PATIENCE: u64 = 1 << 16;
-/// [`PATIENCE`] of a cooperative launch of such a kernel: all its blocks start anyway, and most wait repeatedly for the
-/// whole grid.
+/// [`PATIENCE`] for a cooperative launch of such a kernel: all its blocks start anyway, and most wait repeatedly for
+/// the whole grid.
 const COOPERATIVE_PATIENCE: u64 = 1 << 11;
 /// Instructions that a block of a kernel whose blocks see stores of other blocks runs when it continues. Such a block
 /// usually waits, and the one that it waits for may be the last to continue.
 const SPIN_SLICE: u64 = COOPERATIVE_PATIENCE;
-/// If the clusters in progress have at least this size in bytes together, they continue before another one starts.
+/// Bytes of registers, local and shared memory that the clusters in progress may need together, except in a cooperative
+/// launch. At this limit, another one starts only when one of them has finished.
 const ENOUGH_BEGUN: u64 = 1 << 30;
-/// Number of clusters that may be in progress at once, however large they are.
+/// Number of clusters to which [`ENOUGH_BEGUN`] does not apply: as many may be in progress however large they are.
 const LEAST_BEGUN: u64 = 4;
 
 /// A launch in progress.
@@ -64,8 +65,8 @@ impl Launch {
         }
     }
 
-    /// Prepares the launch for [`Execution::work`]; nothing runs yet. An unsupported kernel, or a grid without blocks,
-    /// makes an execution that has already ended.
+    /// Prepares the launch for [`Execution::work`]; nothing runs yet. The execution has already ended if the kernel is
+    /// unsupported, the grid has no blocks, or a block has no threads or more than 1024.
     pub fn start(self) -> Arc<Execution> {
         let isa = if Isa::available().any(|isa| isa == self.options.isa) {
             self.options.isa
@@ -162,12 +163,12 @@ impl Launch {
 }
 
 impl Execution {
-    /// Takes blocks and runs them until none is left to take, or until about `budget` warp instructions have run. Any
-    /// number of threads may call this at once.
+    /// Takes blocks and runs them until none is left to take, until about `budget` warp instructions have run, or until
+    /// the thread has to release memory. Any number of threads may call this at once.
     ///
     /// If blocks of the kernel see stores of other blocks (volatile or relaxed loads, atomics), one thread at a time
     /// runs them, in their order, so that results repeat; other threads find nothing to take. [`Options::parallel`]
-    /// changes that.
+    /// changes that. Some observers also need one thread at a time.
     ///
     /// [`Options::parallel`]: crate::Options::parallel
     pub fn work(&self, budget: u64) -> Progress {
@@ -210,7 +211,7 @@ impl Execution {
         }
     }
 
-    /// Returns true if all blocks have run, or if a fault has ended the execution and no thread works on it any more.
+    /// Returns true if all blocks have run, or if a fault has ended the execution and no thread runs a block any more.
     pub fn is_finished(&self) -> bool {
         self.started.queue.is_finished() && self.started.observation.end(|| self.started.fault())
     }
@@ -221,20 +222,21 @@ impl Execution {
         self.started.fault()
     }
 
-    /// Takes the kernel's output if it has at least this many bytes. The caller writes it to standard output.
+    /// Takes the kernel's output if it has at least this many bytes; otherwise returns nothing. The caller writes it to
+    /// standard output.
     pub fn take_output(&self, at_least: usize) -> Vec<u8> {
         self.started.take_output(at_least)
     }
 
-    /// Returns the number of blocks that are done, and the number of all blocks of the grid.
+    /// Returns the number of blocks that have finished or are cancelled, and the number of all blocks of the grid.
     pub fn blocks_done(&self) -> (u64, u64) {
         let (done, clusters) = self.started.queue.progress();
         let blocks: u64 = self.started.shape.cluster.iter().map(|n| u64::from(*n)).product();
         (done * blocks, clusters * blocks)
     }
 
-    /// Returns the number of warp instructions run in calls of [`work`](Self::work) that have ended, and how many of
-    /// them compiled code ran.
+    /// Returns the number of warp instructions run so far, and how many of them compiled code ran. Instructions of
+    /// calls of [`work`](Self::work) that have not ended may be missing.
     pub fn counts(&self) -> Counts {
         self.started.counts()
     }

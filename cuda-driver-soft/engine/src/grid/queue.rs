@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A worker takes at most one in this many of the clusters that have not started, so that the other workers get as
-/// many.
+/// A worker takes at most one in this many of the clusters that may start, but at least one, so that enough are left
+/// for the other workers.
 const PART: u64 = 16;
 
 /// The clusters of a launch that have not finished.
@@ -21,7 +21,7 @@ pub(crate) struct BlockQueue {
     clusters: u64,
     /// Instructions that a cluster runs before another one may start: the cluster may be waiting for that one.
     patience: u64,
-    /// True if blocks see stores of other blocks, and may therefore wait for them.
+    /// True if blocks see stores of other blocks, and may therefore wait for these blocks.
     sees_other_blocks: bool,
     waiting: Mutex<Waiting>,
     /// Number of threads that are working on the launch.
@@ -29,7 +29,7 @@ pub(crate) struct BlockQueue {
     /// Clusters that have finished or are cancelled.
     done: AtomicU64,
     finished: AtomicBool,
-    /// Clusters from this number on need not run, because of a fault.
+    /// Clusters from this number on need not run, because of a fault; `u64::MAX` if there is none.
     limit: AtomicU64,
 }
 
@@ -194,8 +194,9 @@ impl BlockQueue {
             drop(waiting);
             if report {
                 host::log!(
-                    "`{kernel}`: only {begun} of {} blocks are in progress, because of the memory they need or the device's \
-                    limit on resident blocks. If they wait for the other blocks, the kernel does not end",
+                    "`{kernel}`: only {begun} of {} blocks or clusters are in progress, because of the memory they \
+                    need or the device's limit on resident blocks. If they wait for the others, the kernel does not \
+                    end; launch fewer blocks",
                     self.clusters
                 );
             }
@@ -235,8 +236,8 @@ impl BlockQueue {
     }
 
     /// Puts back a cluster that could not start because the host is out of memory. From now on, at most as many
-    /// clusters are in progress as now. Returns false if waiting cannot help: the cluster was `alone`, and no other
-    /// worker holds memory.
+    /// clusters are in progress as now, or one. Returns false, and changes nothing, if waiting cannot help: the cluster
+    /// was `alone`, and no other worker holds memory.
     pub(crate) fn put_back(&self, number: u64, alone: bool) -> bool {
         let mut waiting = self.lock();
         if alone && self.workers.load(Ordering::SeqCst) <= 1 {
@@ -253,9 +254,9 @@ impl BlockQueue {
         true
     }
 
-    /// Parks a cluster that has used its share. After a fault in a later cluster, it still continues, because a fault
-    /// of its own would be the one to report. But if it sees other blocks, it continues only briefly: it may be waiting
-    /// for a block that never runs.
+    /// Parks a cluster that has used its share, or drops it after a fault in an earlier cluster. After a fault in a
+    /// later cluster, it still continues, because a fault of its own would be the one to report. But if it sees other
+    /// blocks, it continues only briefly: it may be waiting for a block that never runs.
     pub(super) fn park(&self, cluster: Box<Cluster>) {
         let old = self.sees_other_blocks && cluster.steps() >= self.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
@@ -277,7 +278,8 @@ impl BlockQueue {
         self.count_done(1);
     }
 
-    /// Cancels the clusters from `number` on that have not started or are parked.
+    /// Cancels the clusters from `number` on that have not started or are parked. Those from `next` on are all among
+    /// them, because a cluster that faults was taken before.
     pub(crate) fn cancel_from(&self, number: u64) {
         self.limit.fetch_min(number, Ordering::Relaxed);
         let mut waiting = self.lock();

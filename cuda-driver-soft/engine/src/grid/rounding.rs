@@ -63,6 +63,7 @@ fn write(value: u64) {
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
 }
 
+/// On other processors, the environment is left as it is.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const PLAIN: u64 = 0;
 

@@ -13,7 +13,7 @@ pub(super) struct GridShape {
     pub(super) block: [u32; 3],
     /// Blocks of a cluster.
     pub(super) cluster: [u32; 3],
-    /// Bytes of a block's shared memory.
+    /// Bytes of a block's shared memory, including the bytes past its end that threads may access.
     pub(super) shared_bytes: u64,
     /// The kernel's function.
     pub(super) function: FuncId,
@@ -42,7 +42,7 @@ impl GridShape {
     }
 }
 
-/// Returns the coordinates of the element with this number.
+/// Returns the coordinates of the element with this number in an array of this size, in which x changes fastest.
 fn coordinates(size: [u32; 3], number: u64) -> [u32; 3] {
     let [x, y, _] = size.map(|n| u64::from(n.max(1)));
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]

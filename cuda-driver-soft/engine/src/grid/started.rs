@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The part of a started launch that its workers share.
 pub(crate) struct StartedLaunch {
     pub(super) launch: Launch,
-    /// Decoded code by function; `None` for functions that the kernel cannot reach.
+    /// Decoded code by function; `None` for functions that the kernel cannot reach or that are not supported.
     pub(super) codes: Vec<Option<Arc<Code>>>,
     pub(super) shape: GridShape,
     pub(crate) queue: BlockQueue,
@@ -90,7 +90,7 @@ impl StartedLaunch {
         lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Counts instructions. Returns false if the launch has no budget left.
+    /// Adds to the instructions run so far. Returns false if the launch has no budget left.
     pub(super) fn count_steps(&self, counts: Counts) -> bool {
         let history = self.launch.kernel.history();
         match self.machine_code {
@@ -101,7 +101,7 @@ impl StartedLaunch {
         self.launch.options.budget.is_none_or(|budget| all < budget)
     }
 
-    /// Returns the instructions run so far, in calls of `work` that have ended.
+    /// Returns the instructions run so far, as far as the workers have counted them.
     pub(super) fn counts(&self) -> Counts {
         self.steps.get()
     }
@@ -113,7 +113,7 @@ impl StartedLaunch {
         }
     }
 
-    /// Takes the kernel's output if it has at least this many bytes.
+    /// Takes the kernel's output if it has at least this many bytes; otherwise returns nothing.
     pub(super) fn take_output(&self, at_least: usize) -> Vec<u8> {
         let mut output = lock(&self.output);
         if output.len() < at_least {

@@ -1,8 +1,8 @@
 //! The upper halves of the vector registers of x86-64, which kernels leave in use.
 //!
 //! The interpreter copies rows with 256-bit registers in inline assembly. The compiler does not know that, so it does
-//! not clear the upper halves. As long as they are in use, code that mixes SSE and AVX instructions without clearing
-//! them itself can be many times slower on some processors.
+//! not clear the upper halves. As long as they are in use, SSE instructions that run later on the thread can be many
+//! times slower on some processors.
 
 /// Clears the upper halves of the calling thread's vector registers when it is dropped.
 #[derive(Debug)]

@@ -15,7 +15,8 @@ use crate::program::history::Counts;
 use crate::warp::frame::Frames;
 use std::ops::Range;
 
-/// Instructions of the clusters that a worker takes at once, if they have as many as the one before.
+/// A worker takes as many clusters at once as are expected to run about this many instructions together, judging by the
+/// last cluster.
 const AT_ONCE: u64 = 1 << 15;
 /// The largest number of clusters that a worker takes at once.
 const MOST_AT_ONCE: u64 = 32;
@@ -41,7 +42,7 @@ pub(super) struct Worker<'e> {
     over: u64,
     /// Number of clusters to take at once.
     at_once: u64,
-    /// The instructions that the launch has counted.
+    /// The instructions of this worker that the launch has counted.
     counted: Counts,
 }
 
@@ -107,7 +108,8 @@ impl<'e> Worker<'e> {
         })
     }
 
-    /// Runs clusters until none is left to take, or until about `budget` instructions have run.
+    /// Runs clusters until none is left to take, until about `budget` instructions have run, or until the worker has to
+    /// end to release memory.
     pub(super) fn work(&mut self, budget: u64) {
         while self.machine.steps < budget
             && !self.machine.has_freed_much()
@@ -161,8 +163,8 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Puts back the clusters that have not started, and counts the work that is done. A worker that has taken several
-    /// clusters counts them later, because each count takes longer than a small block.
+    /// Puts back the clusters that have not started, and counts the instructions and clusters that are done. They are
+    /// not counted after each cluster, because that takes longer than a small block runs.
     fn settle(&mut self) {
         self.count_steps();
         let unstarted = std::mem::replace(&mut self.next, 0..0);
