@@ -86,7 +86,8 @@ pub(crate) unsafe fn replace(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) 
 
 /// Atomically replaces a value of 16 bytes by a function of it. Returns the old value.
 ///
-/// If the CPU cannot exchange 16 bytes, the update is atomic only with regard to other calls of this function.
+/// Without the instruction `cmpxchg16b`, or under `--cfg cuda_soft_atomics`, the update is atomic only with regard to
+/// other calls of this function.
 ///
 /// # Safety
 /// `at` must be valid for reads and writes of 16 bytes and aligned to 16.
@@ -114,7 +115,7 @@ pub(crate) unsafe fn update128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 
 #[cfg(all(target_arch = "x86_64", not(cuda_soft_atomics)))]
 unsafe fn exchange128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
     // The two halves are not loaded atomically. If they do not belong together, the exchange fails and returns the
-    // value.
+    // current value.
     // SAFETY: both halves are valid and aligned, as the caller promises.
     let mut old = unsafe { u128::from(load64(at.wrapping_add(8))) << 64 | u128::from(load64(at)) };
     loop {
@@ -153,11 +154,11 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 /// # Safety
 /// As [`copy`].
 unsafe fn copy_backward(to: *mut u8, from: *const u8, bytes: usize) {
-    /// The minimum number of bytes in one copy: smaller pieces are slow.
+    /// The minimum number of bytes in a piece, except in the one that is copied last: smaller pieces are slow.
     const PIECE: usize = 16 << 10;
     let mut between = [0u8; PIECE];
     let between = between.as_mut_ptr();
-    // The last piece comes first. A piece that overlaps its own target goes through the buffer.
+    // The end of the range is copied first. A piece that overlaps its own target goes through the buffer.
     let distance = (to as usize).wrapping_sub(from as usize);
     let piece = distance.max(PIECE);
     let mut end = bytes;

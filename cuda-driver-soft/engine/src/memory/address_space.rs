@@ -1,4 +1,4 @@
-//! The address space of the process: makes, finds and frees allocations.
+//! The address space of the process, which makes, finds and frees allocations.
 
 use super::allocation::{Access, Allocation, AllocationKind, BACKING_ALIGN, Freed, HEAP_ALIGN};
 use super::epochs::Epochs;
@@ -84,7 +84,7 @@ impl AddressSpace {
     /// Allocates like [`alloc`](Self::alloc), within a quota.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), or more than `quota` would be in use.
+    /// As [`alloc`](Self::alloc), and if more than `quota` would be in use.
     pub fn alloc_within(
         &self,
         kind: AllocationKind,
@@ -176,8 +176,8 @@ impl AddressSpace {
         self.free_if(address, |a| a.kind != AllocationKind::Registered)
     }
 
-    /// Frees the allocation that starts at `address`, or ends the registration, if `is_meant` accepts it. Another
-    /// thread may have freed the intended allocation and got the address for a new allocation.
+    /// Frees the allocation that starts at `address`, or ends the registration, if `is_meant` accepts it. The check
+    /// matters because another thread may have freed the intended allocation, and a new one may have got its address.
     ///
     /// # Errors
     /// Returns an error if no allocation starts at `address`, or if `is_meant` returned false.
@@ -306,7 +306,7 @@ impl AddressSpace {
             .map(|(_, r)| *r.info())
     }
 
-    /// Returns the bytes of device memory that these owners have.
+    /// Returns the number of bytes of device memory that these owners have in use.
     pub fn device_bytes(&self, owners: &[u64]) -> u64 {
         self.usage.device_bytes(owners)
     }

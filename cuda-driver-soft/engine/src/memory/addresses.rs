@@ -24,7 +24,8 @@ impl FreeAddresses {
         }
     }
 
-    /// Takes addresses for `bytes` bytes: whole pages, after the ones that were taken last if possible.
+    /// Takes addresses for `bytes` bytes: whole pages, after the ones that were taken last if possible. Returns the
+    /// first, or `None` if no free part is large enough.
     pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
         let size = bytes.max(1).checked_next_multiple_of(PAGE)?;
         let cursor = self.cursor;
@@ -48,7 +49,7 @@ impl FreeAddresses {
         Some(start)
     }
 
-    /// Takes these addresses, and returns true, if all of them are free.
+    /// Takes these addresses, which are whole pages, and returns true if all of them are free. Otherwise takes none.
     pub(super) fn take_at(&mut self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes) else {
             return false;

@@ -83,7 +83,7 @@ pub struct Allocation {
     pub owner: u64,
     /// The accesses that kernels and fills may do.
     pub access: Access,
-    /// The accesses that copies may do: also those that only the host may do.
+    /// The accesses that copies may do: those of kernels, and those that only the host has been given.
     pub copies: Access,
 }
 

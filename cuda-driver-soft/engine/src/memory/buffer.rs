@@ -114,7 +114,7 @@ pub(crate) struct LocalMemory {
 }
 
 impl LocalMemory {
-    /// Returns the bytes that each thread has.
+    /// Returns the number of bytes that each thread has.
     pub(crate) fn stride(&self) -> u64 {
         self.stride
     }
@@ -163,7 +163,7 @@ impl LocalMemory {
         }
     }
 
-    /// Sets the first bytes of every thread's stack to zero. The rest of the stacks may change.
+    /// Sets the first `bytes` bytes of every thread's stack to zero. The rest of the stacks may become zero, too.
     pub(crate) fn restart(&mut self, bytes: u64) {
         // Most kernels use no local memory, and filling an empty slice is slow on some CPUs.
         if bytes == 0 {

@@ -1,4 +1,4 @@
-//! Keeps freed items until all work that was in flight at the free has ended.
+//! Keeps freed items until all work that was in flight when they were freed has ended.
 
 #![forbid(unsafe_code)]
 

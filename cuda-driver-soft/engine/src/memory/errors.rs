@@ -5,12 +5,13 @@
 use super::allocation::Allocation;
 use std::fmt;
 
-/// No memory, or no addresses, are left for an allocation.
+/// No memory or no addresses are left for an allocation, or it would exceed a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// The bytes that were requested.
     pub bytes: u64,
-    /// The bytes in use and the limit on them, if the limit is the reason; `None` if the host has no more.
+    /// The bytes in use and the limit on them, if the limit is the reason; `None` if the host has no memory or no
+    /// addresses left.
     pub limit: Option<(u64, u64)>,
 }
 
@@ -85,14 +86,14 @@ impl fmt::Display for AlreadyRegistered {
 
 impl std::error::Error for AlreadyRegistered {}
 
-/// A range that is not inside one allocation or adjacent mappings, or that does not permit the access.
+/// A range that is not inside one allocation or adjacent mappings, or whose memory does not permit the access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange {
     /// Start of the range.
     pub address: u64,
     /// The length in bytes.
     pub bytes: u64,
-    /// The allocation that contains its start, if any.
+    /// The allocation that contains the start of the range, if any. For an empty range, also one that ends there.
     pub inside: Option<Allocation>,
 }
 

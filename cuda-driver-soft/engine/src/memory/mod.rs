@@ -4,9 +4,9 @@
 //! without access rights, so a host program that follows a device pointer crashes, as it does with a GPU. The bytes are
 //! elsewhere, in the *backing*. Each device allocation occupies whole pages of 64 KiB, and a table leads from a page to
 //! the `Record` of the allocation, which has its exact length and the distance to the backing. So each access is
-//! checked to one byte, without a signal handler, and safely while other threads allocate and free:
+//! checked to the byte, without a signal handler, and safely while other threads allocate and free. The main modules:
 //!
-//! * `address_space` is the interface: allocate, free, find, copy, fill;
+//! * `address_space` is the interface: allocate, map, register, free, find, copy, fill;
 //! * `index` holds the allocations in order, behind a lock; `pages` finds the `Record` of an address without one;
 //! * `usage` counts bytes by owner, and refuses allocations that exceed a quota;
 //! * `epochs` keeps a freed backing until no work that might access it is in flight;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub struct Physical {
     memory: Memory,
     bytes: u64,
-    /// The usage that was charged for this memory, and its owner there; `None` if another process or value was charged.
+    /// The usage that was charged for this memory, and the owner that it was charged to. `None` if the process that
+    /// created the file was charged, or the allocation whose bytes were moved to it.
     charged: Option<(Arc<Usage>, u64)>,
 }
 
@@ -37,7 +38,7 @@ impl Physical {
         })
     }
 
-    /// Wraps a file whose creator was charged for it.
+    /// Wraps a file for which this value charges nothing: another process, or an allocation, was charged.
     pub(super) fn opened(file: SharedFile) -> Arc<Self> {
         Arc::new(Physical {
             bytes: file.bytes(),

@@ -14,9 +14,10 @@ pub(crate) struct Record {
     info: Allocation,
     /// Backing address minus device address, wrapping.
     delta: u64,
-    /// Bytes that may be accessed; 0 once freed, and while the allocation is unreachable.
+    /// Bytes that may be accessed; 0 once freed or replaced by another record, while the allocation is unreachable, and
+    /// for a mapping that permits no access.
     length: AtomicU64,
-    /// The value of `length` while the allocation is live and reachable.
+    /// The value of `length` in all other cases.
     full_length: u64,
     backing: Backing,
 }
@@ -69,7 +70,7 @@ impl Record {
         self.length() == 0 && self.full_length > 0 && self.info.kind != AllocationKind::Mapped
     }
 
-    /// Returns the bytes that may be accessed while the allocation is live and reachable.
+    /// Returns the number of bytes that may be accessed while the allocation is live and reachable.
     pub(super) fn full_length(&self) -> u64 {
         self.full_length
     }
@@ -93,13 +94,13 @@ impl Record {
         self.info.base
     }
 
-    /// Returns the bytes that may be accessed from [`base`](Self::base) on; 0 once freed.
+    /// Returns the number of bytes that may be accessed now, from [`base`](Self::base) on; 0 once freed.
     #[inline]
     pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Relaxed)
     }
 
-    /// Returns the place of [`length`](Self::length), for compiled code.
+    /// Returns the variable that holds [`length`](Self::length), for compiled code.
     #[inline]
     pub(crate) fn remaining(&self) -> &AtomicU64 {
         &self.length

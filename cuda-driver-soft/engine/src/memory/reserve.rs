@@ -52,10 +52,10 @@ fn map(_at: Option<u64>, _size: u64) -> Option<u64> {
     None
 }
 
-/// Maps addresses of the range without access rights, as they were at first.
+/// Maps addresses of the range without access rights again, as [`reserve`] did.
 ///
 /// # Safety
-/// The addresses are in the range, and nothing uses what is mapped there.
+/// The addresses are in the range, and nothing uses the memory that is mapped there.
 #[cfg(unix)]
 pub(super) unsafe fn again(base: u64, bytes: u64) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE | libc::MAP_FIXED;

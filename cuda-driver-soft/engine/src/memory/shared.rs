@@ -1,8 +1,8 @@
 //! Memory that processes share: an unnamed file of the system (`memfd_create`) that each of them maps.
 //!
 //! The last page of the file is a label, so that descriptors of other files are recognised and refused. The file is
-//! sealed: no process can shrink it while others have it mapped. Only Linux has such files; on other systems nothing
-//! can be shared.
+//! sealed: no process can shrink it while others have it mapped. Shared files are implemented for Linux only; on other
+//! systems nothing can be shared.
 
 /// The label of a shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ mod linux {
     const VERSION: u32 = 1;
     /// Bytes of the label page.
     const PAGE: u64 = 4096;
-    /// The size of the file, and its seals, are final.
+    /// Seals that make the size of the file and the seals themselves final.
     const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
     /// A shared file that this process has mapped.
@@ -156,7 +156,7 @@ mod linux {
         /// Maps the file once more, at this address. Returns false if the system refuses.
         ///
         /// # Safety
-        /// The addresses belong to the caller, and nothing uses what is mapped there.
+        /// The addresses belong to the caller, and nothing uses the memory that is mapped there.
         pub unsafe fn map_at(&self, address: u64, access: Access) -> bool {
             let rights = match access {
                 Access::None => libc::PROT_NONE,
@@ -251,7 +251,7 @@ mod none {
     use super::{Label, Purpose};
     use crate::memory::Access;
 
-    /// A shared file. This system does not have such files, so no value of this type exists.
+    /// A shared file. They are not implemented for this system, so no value of this type exists.
     #[derive(Debug)]
     pub enum SharedFile {}
 
@@ -266,12 +266,12 @@ mod none {
             None
         }
 
-        /// Returns `None`.
+        /// Returns `None` on this system.
         pub fn open_of(_process: u32, _descriptor: i32, _purpose: Purpose) -> Option<Self> {
             None
         }
 
-        /// Returns false.
+        /// Cannot be called, because there is no value of this type; neither can the methods below.
         ///
         /// # Safety
         /// None is needed.

@@ -32,7 +32,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Returns the bytes of device memory that these owners have.
+    /// Returns the number of bytes of device memory that these owners have in use.
     pub(super) fn device_bytes(&self, owners: &[u64]) -> u64 {
         used(&self.lock(), Pool::Device, owners)
     }

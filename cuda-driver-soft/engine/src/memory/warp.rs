@@ -1,4 +1,4 @@
-//! Accesses of a warp: 32 addresses at once, checked to one byte.
+//! Accesses of a warp: 32 addresses at once, checked to the byte.
 //!
 //! An instruction usually accesses the same *pattern* of addresses each time it runs: a row, one address, a tile. An
 //! [`AccessCache`] stores the last pattern (the distance of each lane's address from the lowest) and the last
@@ -21,10 +21,11 @@ pub(crate) struct Spaces<'m> {
     pub(crate) flight: &'m InFlight,
     /// The block's shared memory.
     pub(crate) shared: Buffer,
-    /// The first address of the block's shared memory: 0 in the first block of a cluster only, and without clusters.
+    /// The first address of the block's shared memory: in a cluster, the block's rank, shifted by [`RANK_SHIFT`];
+    /// otherwise 0.
     pub(crate) shared_base: u64,
-    /// The shared memory of the other blocks of the cluster, by rank; the block's own is in `shared`. Empty without
-    /// clusters.
+    /// The shared memory of the other blocks of the cluster, by rank; the block's own is in `shared`. Empty if the
+    /// block has no others in its cluster.
     pub(crate) cluster: Vec<Buffer>,
     /// The warp's local memory.
     pub(crate) local: LocalMemory,
@@ -58,7 +59,7 @@ pub(crate) struct AccessCache<'m> {
     pub(crate) pattern: LanePattern,
     /// Distance in bytes from the lowest address to the end of the highest access.
     span: u64,
-    /// The allocation of the last access, if it was in global memory.
+    /// The allocation of the access whose pattern this is, if it was in global memory.
     record: Option<&'m Record>,
     /// The first address of that allocation.
     base: u64,
@@ -123,7 +124,7 @@ impl Default for AccessCache<'_> {
 }
 
 impl<'m> AccessCache<'m> {
-    /// Returns the lowest address if the addresses of the lanes match the remembered pattern.
+    /// Returns the address to which the deltas are added, if the addresses of the lanes match the remembered pattern.
     #[inline(always)]
     fn anchor<const FULL: bool>(&self, addresses: &Lanes<u64>, mask: Mask) -> Option<u64> {
         if FULL {
@@ -181,7 +182,8 @@ impl<'m> AccessCache<'m> {
     }
 
     /// Returns the difference between host addresses and device addresses if all lanes are in the last allocation and
-    /// aligned, with any pattern. Some misses return `None`, so that the cache stores a new pattern.
+    /// aligned, with any pattern. Calls whose number is a power of two return `None`, so that the slow path stores a
+    /// new pattern.
     #[inline(always)]
     pub(crate) fn scattered(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
         let length = self.record?.length();
@@ -203,7 +205,7 @@ impl<'m> AccessCache<'m> {
         Some((host as u64).wrapping_sub(start))
     }
 
-    /// Checks the bounds and the alignment of each lane, and counts a miss.
+    /// Checks the bounds and the alignment of each lane, and counts a scattered access.
     #[inline(always)]
     fn inside(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64, (start, length): (u64, u64)) -> Option<()> {
         let last = length.checked_sub(bytes)?;
@@ -278,7 +280,7 @@ impl<'m> Spaces<'m> {
             })
     }
 
-    /// Returns the host address of an access to shared memory.
+    /// Returns the host address of one lane's access to shared memory.
     fn place_shared(&mut self, space: Space, address: u64, bytes: u64) -> Result<*mut u8, Refused> {
         let fits = |length: u64, offset: u64| offset <= length && bytes <= length - offset;
         let rank = address >> RANK_SHIFT;
@@ -299,8 +301,8 @@ impl<'m> Spaces<'m> {
         }
     }
 
-    /// Checks each lane of an access, and makes the cache remember it: the slow path. `align` is greater than `bytes`
-    /// for one half of an access that the decoder has split.
+    /// Checks each lane of an access, and stores its pattern in the cache if it has one: the slow path. `align` is
+    /// greater than `bytes` for one half of an access that the decoder has split.
     ///
     /// # Errors
     /// Returns the first lane whose access is refused.

@@ -1,7 +1,8 @@
 //! Tracks the initialised bytes of device memory, for the checker of uninitialised reads.
 //!
-//! Nothing is tracked until the checker is first used. Memory that was allocated before counts as written, and so does
-//! all memory that the host can write without a call of the driver.
+//! Bytes are tracked only while a checker is in use, and only in device memory (as from `cuMemAlloc`) and in the heap
+//! of kernels. All other memory counts as written: memory that was allocated before, memory that the host can write
+//! without a call of the driver, mappings, variables and arrays.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +25,8 @@ impl Bits {
         Bits { words: words.collect() }
     }
 
-    /// Calls `visit` with each word of a range and the mask of its bits, until that returns false.
+    /// Calls `visit` with each word of a range and the mask of its bits, until that returns false. Returns true if it
+    /// never did. Bits beyond the last one are skipped.
     fn all(&self, range: Range<u64>, mut visit: impl FnMut(&AtomicU64, u64) -> bool) -> bool {
         let mut at = range.start;
         while at < range.end {
@@ -80,7 +82,7 @@ impl Bits {
         range.end
     }
 
-    /// Returns the end of the last bit of a range that is not set, or the start of the range.
+    /// Returns the position after the last bit of a range that is not set, or the start of the range.
     fn last_unset(&self, range: Range<u64>) -> u64 {
         let mut at = range.end;
         while at > range.start {
@@ -98,7 +100,7 @@ impl Bits {
         range.start
     }
 
-    /// Unsets all bits.
+    /// Clears all bits.
     pub(crate) fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Relaxed));
     }
@@ -153,7 +155,7 @@ pub(crate) struct WrittenMap {
     base: u64,
     bytes: u64,
     bits: Bits,
-    /// Number of copies that have unset bits.
+    /// Number of copies that may have cleared bits.
     unsets: AtomicU64,
     /// True once the allocation was freed.
     freed: AtomicBool,
@@ -168,7 +170,7 @@ impl WrittenMap {
         (end <= self.bytes).then_some(offset..end)
     }
 
-    /// Returns the number of copies that have unset bits. A [`KnownRange`] from before the last one is invalid.
+    /// Returns the number of copies that may have cleared bits. A [`KnownRange`] from before the last one is invalid.
     #[inline]
     pub(crate) fn unsets(&self) -> u64 {
         self.unsets.load(Relaxed)
@@ -231,7 +233,7 @@ impl Written {
 
     /// Tracks a new allocation.
     pub(super) fn track(&self, kind: AllocationKind, base: u64, bytes: u64) {
-        // Mappings are left out: several may show the same bytes.
+        // Mappings are not tracked, because several may show the same bytes.
         if self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap) {
             let bits = Bits::new(bytes);
             let unsets = AtomicU64::new(0);
@@ -275,7 +277,7 @@ impl Written {
         }
     }
 
-    /// Records a copy: the target is written where the source is.
+    /// Records a copy: a byte of the target counts as written if its source byte does.
     pub(super) fn copy(&self, to: u64, from: u64, bytes: u64) {
         if !self.is_active() {
             return;

@@ -49,8 +49,8 @@ impl Zeroed {
         if bytes < LARGE {
             return Self::from_allocator(Layout::from_size_align(bytes, align).ok()?, align);
         }
-        // Allocated with extra bytes and aligned here: for alignments above that of `malloc`, the allocator would clear
-        // the memory itself, and so touch every page.
+        // The memory has extra bytes and is aligned here: for alignments above that of `malloc`, the allocator would
+        // clear the memory itself, and so touch every page.
         let room = bytes.checked_add(align)?;
         if bytes >= MAPPED
             && let Some(start) = system::map(room)
@@ -79,8 +79,8 @@ impl Zeroed {
         self.address
     }
 
-    /// Returns the whole pages in a range of bytes to the system, which makes them zero. Returns the range of bytes
-    /// that is now zero; it may be empty.
+    /// Gives the whole pages in a range of bytes back to the system, which makes them zero. Returns the range of bytes
+    /// that is now zero. It is empty if the range is small or the memory cannot be given back.
     ///
     /// # Safety
     /// The range is inside the memory, and no other reference to it is in use.
@@ -128,7 +128,7 @@ mod system {
         unsafe { libc::munmap(start.cast(), bytes) };
     }
 
-    /// Returns the whole pages in a range to the system. Returns the part of the range that is now zero.
+    /// Gives the whole pages in a range back to the system. Returns the part of the range that is now zero.
     ///
     /// # Safety
     /// The range is part of a mapping from [`map`], and nothing else accesses it.

@@ -8,7 +8,7 @@ use crate::memory::reserve;
 impl AddressSpace {
     /// Lets the host access the bytes of physical memory at reserved addresses, where nothing else may be mapped for
     /// the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, if the
-    /// range of device addresses is not reserved in the host's address space, or if the system refuses.
+    /// addresses are not reserved in the host's address space, or if the system refuses.
     pub fn show_to_host(&self, base: u64, physical: &Physical, access: Access) -> bool {
         let Some(file) = physical.file() else {
             return false;
@@ -21,7 +21,8 @@ impl AddressSpace {
     /// Removes the host's access to reserved addresses.
     pub fn hide_from_host(&self, base: u64, bytes: u64) {
         if self.covers(base, bytes) {
-            // SAFETY: as above.
+            // SAFETY: the addresses are in the reserved range (`covers`), where only views of the host are mapped, and
+            // the caller no longer needs this one.
             unsafe { reserve::again(base, bytes) };
         }
     }

@@ -45,8 +45,8 @@ impl AddressSpace {
         Physical::opened(file)
     }
 
-    /// Reserves addresses and returns the first of them, a multiple of `align`: `wish` if that is such a multiple and
-    /// the addresses there are free. Returns `None` if no such addresses are free.
+    /// Reserves addresses and returns the first of them, a multiple of `align`: `wish` if that is such a multiple, is
+    /// not 0, and the addresses there are free. Returns `None` if no such addresses are free.
     pub fn reserve_addresses(&self, bytes: u64, align: u64, wish: u64) -> Option<u64> {
         let bytes = bytes.checked_next_multiple_of(PAGE)?;
         let mut index = self.index();
@@ -77,8 +77,8 @@ impl AddressSpace {
         self.map_from(0, base, bytes, physical, owner, access)
     }
 
-    /// Maps the bytes of physical memory from `offset` on, as [`map`](Self::map) does. Returns false, too, if `offset`
-    /// is past its end.
+    /// Does the same as [`map`](Self::map) with the bytes of physical memory from `offset` on. Also returns false if
+    /// `offset` is past the end of the memory.
     pub fn map_from(
         &self,
         offset: u64,
@@ -130,7 +130,8 @@ impl AddressSpace {
     }
 
     /// Moves the bytes of an allocation to a file that other processes can map, and returns that memory. If they are in
-    /// such memory already, returns that memory.
+    /// physical memory already, returns that memory. Returns `None` if the allocation was freed, or if the system
+    /// refuses the file.
     ///
     /// Work must not be writing to the allocation: its writes could be lost.
     pub fn share(&self, allocation: &Allocation, label: Label) -> Option<Arc<Physical>> {

@@ -1,4 +1,5 @@
-//! Access to device memory from the host: copies and fills, each in one allocation or across adjacent mappings.
+//! Access to device memory from the host: copies, fills, and atomic loads and stores, each in one allocation or across
+//! adjacent mappings.
 
 use super::AddressSpace;
 use crate::memory::access;
@@ -44,7 +45,7 @@ impl HostAccess<'_> {
         }
         let permitted = |record: &Record| match record.info().copies {
             Access::ReadWrite => true,
-            // Memory that was registered for reading is not written here: the driver refuses such a call earlier.
+            // Only mappings restrict copies. The driver checks writes to memory that was registered for reading.
             Access::Read => !write || record.info().kind != AllocationKind::Mapped,
             Access::None => false,
         };
