@@ -1,8 +1,8 @@
 //! Observation of launches: the interface of the checkers, the counters and the debugger.
 //!
-//! A launch with [`Observers`] runs code that was decoded for observation, with the plain interpreter. Each host thread
-//! that works on it has its own [`WorkerObserver`]s, so observers need no locks while a kernel runs. Observers receive
-//! the events block by block, and the order of events inside a block does not depend on the number of host threads.
+//! A launch with [`Observers`] is interpreted, and runs code that was decoded for observation. Each host thread that
+//! works on it has its own [`WorkerObserver`]s, so observers need no locks while a kernel runs. They receive the events
+//! of one block at a time, and the order of events inside a block does not depend on the number of host threads.
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +45,7 @@ impl Observers {
         self.list.extend(others.list);
     }
 
-    /// Returns true if an observer needs one host thread to run all blocks.
+    /// Returns true if, for some observer, one host thread at a time must run the blocks of a launch.
     pub(crate) fn one_worker(&self) -> bool {
         self.list.iter().any(|o| o.one_worker())
     }
@@ -94,13 +94,15 @@ pub(crate) struct ObservedLaunch<'l> {
     pub(crate) cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
-    /// Bytes of shared memory of a block, with the part that the system reserves.
+    /// Bytes of shared memory of a block that threads may access: the variables, the dynamic part, the part that the
+    /// system reserves, and the bytes past the end that [`Options::slack`](crate::Options::slack) allows.
     pub(crate) shared_bytes: u64,
     /// The part of a block's shared memory that the system reserves.
     pub(crate) reserved_shared: Option<Range<u64>>,
     /// Warps that a multiprocessor can hold at once, divided by the most that it can have; 0 if unknown.
     pub(crate) occupancy: f64,
-    /// Code by function, with sites; `None` for functions that the kernel cannot reach.
+    /// Code by function, decoded for observation; `None` for functions that the kernel cannot reach or that are not
+    /// supported.
     pub(crate) codes: &'l [Option<Arc<Code>>],
 }
 
@@ -146,7 +148,7 @@ impl Observation {
         Some(Box::new(Watch::new(observers, codes.iter().map(Option::as_deref))))
     }
 
-    /// Ends a worker.
+    /// Ends a worker: its observers merge their results.
     pub(crate) fn finish_worker(&self, watch: Watch) {
         watch.finish();
         self.lock().workers -= 1;

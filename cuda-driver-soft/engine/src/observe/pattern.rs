@@ -49,7 +49,7 @@ pub(crate) struct PatternCache<T, const ALIGN: u64> {
     next: usize,
     /// Rises with each request whose pattern was found, and falls with each other request.
     score: i32,
-    /// Number of requests that are not looked up next: addresses without a pattern are faster without a cache.
+    /// Number of the next requests that are not looked up: if patterns rarely repeat, the cache only costs time.
     pause: u32,
 }
 
@@ -87,8 +87,8 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
     }
 
     /// Returns the address of the first lane of a request, if its pattern is known: [`latest`](Self::latest) then
-    /// returns the pattern. An instruction makes the request with one of its accesses: a kind, the lanes, and the bytes
-    /// of each.
+    /// returns the pattern. The request is an access of an instruction, of this kind, with these lanes and this number
+    /// of bytes for each.
     #[inline]
     pub(crate) fn find_at(
         &mut self,
@@ -140,8 +140,8 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
         found
     }
 
-    /// Adds the value of a pattern that was not found. Returns a value that is no longer kept: an older one, or this
-    /// one.
+    /// Adds the value of a pattern that was not found. Returns the value that is not kept, if any: the replaced one, or
+    /// the new one if requests are not looked up now.
     pub(crate) fn insert(&mut self, request: &Request<'_>, value: T) -> Option<T> {
         if self.pause > 0 {
             return Some(value);

@@ -35,7 +35,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds counts, and returns the sum of all instructions.
+    /// Adds counts, and returns the new sum of [`Counts::all`].
     pub(crate) fn add(&self, counts: Counts) -> u64 {
         if counts.compiled > 0 {
             self.compiled.fetch_add(counts.compiled, Ordering::Relaxed);

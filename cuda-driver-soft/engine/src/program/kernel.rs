@@ -115,7 +115,7 @@ impl Kernel {
     }
 
     /// Returns the limit on the local memory of a thread in bytes: [`local_bytes`](Self::local_bytes) plus `limit` for
-    /// further levels of recursion, but no more than a thread can have.
+    /// further levels of recursion and for `alloca`, but no more than a thread can have.
     pub(crate) fn stack_bytes(&self, limit: u64) -> u64 {
         self.local_bytes().saturating_add(limit).min(MOST_LOCAL)
     }
@@ -168,8 +168,8 @@ impl Kernel {
         self.loaded.module.target.sm
     }
 
-    /// Returns an unsupported instruction that the kernel can reach, as "`cvta.shared.u32` (PTX line 4)". Such a kernel
-    /// cannot be launched.
+    /// Returns an unsupported instruction that the kernel can reach, as "`cvta.shared.u32` (PTX line 4)", if there is
+    /// one. Such a kernel cannot be launched.
     pub fn unsupported(&self) -> Option<&str> {
         self.properties().unsupported.as_deref()
     }

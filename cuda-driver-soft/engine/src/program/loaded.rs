@@ -81,7 +81,7 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 impl LoadedModule {
-    /// Allocates and initialises the module's variables.
+    /// Allocates and initialises the module's variables, except the managed ones that `managed` has already.
     pub(super) fn new(
         module: Arc<Module>,
         owner: u64,
@@ -135,7 +135,7 @@ impl LoadedModule {
         self.globals.get(var.0 as usize).copied().flatten().map(|g| g.address)
     }
 
-    /// Returns address and size of the variable in device memory with this name.
+    /// Returns the address and the size in bytes of the variable in device memory with this name.
     pub(super) fn global(&self, name: &str) -> Option<(u64, u64)> {
         let variables = &self.module.variables;
         let by_name = self.by_name.get_or_init(|| {
@@ -216,7 +216,8 @@ impl LoadedModule {
 impl Drop for LoadedModule {
     fn drop(&mut self) {
         for global in self.globals.iter().flatten() {
-            // This fails if the context was destroyed before. Its address may then belong to another allocation.
+            // Frees nothing if another module owns the variable, or if the context was destroyed before. The address
+            // may then belong to another allocation.
             let _ = address_space().free_if(global.address, |a| a.id == global.id);
         }
     }

@@ -64,7 +64,7 @@ impl Program {
         &self.loaded.module
     }
 
-    /// Returns address and size in bytes of a `.global` or `.const` variable.
+    /// Returns the address and the size in bytes of a `.global` or `.const` variable.
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.loaded.global(name)
     }

@@ -2,9 +2,10 @@
 //!
 //! No machine registers are assigned here, so the number is an estimate: the largest number of 32-bit registers that
 //! are live at the same time, and a margin for registers that a compiler adds. Values that a GPU keeps elsewhere do not
-//! count: predicates, constants, kernel parameters, and values computed from them alone (uniform registers). Registers
-//! limit the threads of a block, so an estimate that is too high refuses launches that a GPU accepts; the margin is
-//! chosen to stay below ptxas where blocks become small.
+//! count: predicates, constants, kernel parameters, the block's indexes, and values computed from these alone (uniform
+//! registers). Registers limit the threads of a block, so an estimate that is too high makes the driver refuse launches
+//! that a GPU accepts. The margin is therefore chosen so that estimates are below the numbers of ptxas for kernels with
+//! so many registers that they limit the block.
 
 use crate::plan::liveness::{Effect, solve};
 use crate::plan::set::Set;
@@ -34,7 +35,8 @@ const SCRATCH: u32 = 16;
 /// Limits on the search for live registers in one function: words of one kind of bitset, and steps.
 const MOST_WORDS: usize = 1 << 18;
 const MOST_STEPS: usize = 1 << 22;
-/// The number of live registers up to which instructions are not moved: their order does not change the estimate.
+/// The number of live registers up to which instructions are not moved: a compiler moves them only if it would
+/// otherwise run out of registers.
 const MOST_FREE: u32 = 48;
 /// The largest estimate for a function that is too large for the search.
 const MOST_IF_HUGE: u32 = 128;
@@ -319,7 +321,8 @@ impl<'a> Code<'a> {
         (globals, number)
     }
 
-    /// Returns the registers that are live at the end of each block, as sets of numbers below `count`.
+    /// Returns the registers that are live at the end of each block, as sets of numbers below `count`. Returns `None`
+    /// if the function is too large.
     fn live_out(&self, blocks: &[Block], number: &[u32], count: usize) -> Option<Vec<Set>> {
         if blocks.len() * count.div_ceil(64) > MOST_WORDS {
             return None;
@@ -379,7 +382,7 @@ fn targets(op: &Op) -> &[ptx::ir::InstId] {
     }
 }
 
-/// Returns true if nothing runs after the instruction in this function.
+/// Returns true if nothing runs after the instruction in this function, unless it is guarded.
 fn leaves(op: &Op) -> bool {
     matches!(op, Op::Ret { .. } | Op::Exit | Op::Trap)
 }

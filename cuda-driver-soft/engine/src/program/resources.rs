@@ -19,7 +19,7 @@ pub struct Resources {
     pub registers: u32,
     /// Bytes of registers that do not fit into the limit.
     pub spilled_bytes: u64,
-    /// Number of the block's barriers that the kernel uses.
+    /// Number of the block's barriers that the kernel uses, counted from barrier 0 to the highest.
     pub barriers: u32,
     /// Bytes of the kernel's own frame, including the registers that do not fit.
     pub frame_bytes: u64,
@@ -61,7 +61,8 @@ impl Resources {
     }
 }
 
-/// Returns the number of barriers that a function uses: all of them if the number is in a register.
+/// Returns the number of barriers that a function uses, from barrier 0 to the highest: all of them if the number of one
+/// is in a register.
 fn barriers(body: &Body) -> u32 {
     let of = |inst: &ptx::ir::Inst| match (&inst.op, inst.srcs.first()) {
         (Op::Bar { .. }, Some(Operand::Imm(number))) => (*number as u32).saturating_add(1).min(BARRIERS),

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 struct Value {
     weight: u32,
-    /// The positions of the first and the last instruction that uses the value, if they are known.
+    /// The positions of the first and the last instruction that uses the value, as far as they have been visited.
     first: Option<usize>,
     last: usize,
     live: bool,
@@ -124,9 +124,10 @@ fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
 /// The distance over which an instruction can be moved down.
 enum Movable {
     Anywhere,
-    /// The instruction can be moved, but not across a store or a barrier.
+    /// The instruction can be moved up to the next [`Fence`](Self::Fence).
     UpToFence,
-    /// The instruction cannot be moved, and loads cannot be moved across it.
+    /// The instruction cannot be moved, and loads of variable memory cannot be moved across it: a store, a barrier, and
+    /// others.
     Fence,
 }
 
