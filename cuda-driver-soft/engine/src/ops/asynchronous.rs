@@ -18,7 +18,7 @@ pub(crate) fn copy() -> Handlers {
     Rare::compile::<AsyncCopy>()
 }
 
-/// Packs the modifiers of `cp.async`: the number of bytes, the meaning of `c`, and whether the addresses have 64 bits.
+/// Packs the modifiers of `cp.async`: the number of bytes, the meaning of `c`, and the widths of the addresses.
 pub(crate) fn copy_mods(bytes: u8, part: CopyPart, negated: bool, wide_to: bool, wide_from: bool) -> u32 {
     let part = match part {
         CopyPart::All => 0,
@@ -28,7 +28,7 @@ pub(crate) fn copy_mods(bytes: u8, part: CopyPart, negated: bool, wide_to: bool,
     u32::from(bytes) | part << 8 | u32::from(wide_to) << 10 | u32::from(wide_from) << 11
 }
 
-/// Reads addresses of 64 bits, or of 32.
+/// Reads a row of addresses, which have 64 bits if `wide`, else 32.
 ///
 /// # Safety
 /// See [`Regs`]; the slot has 64 bits if `wide`, else 32.
@@ -81,7 +81,7 @@ impl Body for AsyncCopy {
     }
 }
 
-/// Copies `amount` bytes of one lane, and fills up to `bytes` with zeros.
+/// Copies `amount` bytes of one lane, and fills the rest of the `bytes` bytes of the target with zeros.
 fn copy_lane(m: &mut Machine<'_>, lane: usize, to: u64, from: u64, bytes: u32, amount: u32) -> Result<(), Flow> {
     let mut data = [0u8; 16];
     let align = u64::from(bytes);
@@ -136,8 +136,7 @@ pub(crate) fn mbarrier() -> Handlers {
     Rare::compile::<Mbarrier>()
 }
 
-/// Packs the modifiers of `mbarrier`: the operation, the space of the address, whether it has 64 bits, and whether
-/// there is a result.
+/// Packs the modifiers of `mbarrier`: the operation, the space and the width of the address, and a flag for a result.
 pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result: bool) -> u32 {
     let number = OPS.iter().position(|o| *o == op).unwrap_or(0) as u32;
     let generic = space == Space::Generic;
@@ -198,7 +197,8 @@ impl Body for Mbarrier {
                 ExpectTx => object::expect_tx(before, count),
                 CompleteTx => object::complete_tx(before, count),
                 Arrive | CopiesArriveNoInc => object::arrive(before, count),
-                // The pending count rises and falls by one, and the copies are complete.
+                // Without `.noinc`, the instruction adds one to the pending count, and the completion of the copies
+                // subtracts it again. The copies are complete, so both happen at once.
                 CopiesArrive => before,
                 ArriveExpectTx => object::arrive(object::expect_tx(before, count), 1),
                 ArriveDrop => object::arrive_drop(before, count),

@@ -1,6 +1,7 @@
 //! Handlers of atomic operations, such as `atom.global.add.u32`.
 //!
-//! The lanes of a warp run the operation one after the other, lowest first, as on a GPU if their addresses are equal.
+//! The lanes of a warp run the operation one after the other, lowest first, which is also the order on a GPU if their
+//! addresses are equal.
 
 use super::memory::{Access, places, widened};
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
@@ -13,9 +14,11 @@ use crate::semantics::{atomic, half, int};
 use ptx::ir::{AtomOp, Order, RegClass, Space, Type};
 use std::sync::atomic::{Ordering, fence};
 
-/// Bits of [`Inst::mods`] above the bits of [`Access`]: the operation, its number format, and a flag for a result.
+/// Position of the operation in [`Inst::mods`], above the bits of [`Access`].
 const OP_SHIFT: u32 = 17;
+/// Position of the operation's number format.
 const FORMAT_SHIFT: u32 = 21;
+/// Flag for a result.
 pub(super) const HAS_RESULT: u32 = 1 << 26;
 
 const OPS: [AtomOp; 10] = {
@@ -86,15 +89,15 @@ pub(super) fn operation(op: AtomOp, ty: Type) -> Option<u32> {
 }
 
 /// Applies the operation that [`operation`] encoded in the modifiers: returns the new value for the old value `a` and
-/// the operands `b` and `c`.
+/// the operands `b` and `c`. `global` is as for [`new_value`].
 pub(super) fn applied(mods: u32, bytes: u32, global: bool, a: u64, b: u64, c: u64) -> u64 {
     let op = OPS[(mods >> OP_SHIFT & 15) as usize % OPS.len()];
     let format = FORMATS[(mods >> FORMAT_SHIFT & 7) as usize];
     new_value(op, format, bytes, global, a, b, c)
 }
 
-/// Returns true if the order in which threads run the operation is visible, for example because its result is used or
-/// rounded.
+/// Returns true if the order in which threads run the operation is visible, for example because it returns the old
+/// value or because it rounds sums.
 pub(crate) fn order_matters(op: AtomOp, ty: Type, has_result: bool, order: Order) -> bool {
     has_result
         || matches!(op, AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec)
@@ -102,7 +105,8 @@ pub(crate) fn order_matters(op: AtomOp, ty: Type, has_result: bool, order: Order
         || !matches!(order, Order::Weak | Order::Relaxed(_))
 }
 
-/// Returns the new value for the old value `a` and the operands `b` and `c`.
+/// Returns the new value for the old value `a` and the operands `b` and `c`. `global` is true for global memory, where
+/// an H200 adds `.f32` and `.f64` differently than in shared memory.
 fn new_value(op: AtomOp, format: NumberFormat, bytes: u32, global: bool, a: u64, b: u64, c: u64) -> u64 {
     let f32_of = |bits: u64| f32::from_bits(bits as u32);
     let half = |f: fn(u16, u16) -> u16| u64::from(f(a as u16, b as u16));
@@ -214,7 +218,8 @@ struct AtomicLanes<'p> {
     places: &'p [*mut u8; LANES],
     mask: Mask,
     bytes: u32,
-    /// True if the addresses are in shared memory of the block. One host thread runs all threads of a block.
+    /// True if the addresses are in shared memory of the block. One host thread runs all threads of a block, so no
+    /// other host thread accesses them.
     block_local: bool,
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn form(op: AtomOp, access: &Access, has_result: bool) -> Option<(Han
     Some((Rare::compile::<Atomic128>(), access.pack() | op | result))
 }
 
-/// An operation on the address `a`, with the operands `b` and `c` and the result `d`, which are registers of 128 bits.
+/// An operation on the address `a`, with the operands `b` and `c` and the result `d`. Operands and result are registers
+/// of 128 bits.
 struct Atomic128;
 
 impl Body for Atomic128 {
@@ -75,6 +76,8 @@ fn high(slot: Slot) -> Slot {
     Slot(slot.0 + 8 * LANES as u32)
 }
 
+/// Reads a register of 128 bits.
+///
 /// # Safety
 /// See [`Regs`]; the slot is a register of 128 bits.
 unsafe fn read(regs: Regs<'_>, slot: Slot) -> [u128; LANES] {

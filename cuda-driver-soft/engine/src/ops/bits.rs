@@ -121,7 +121,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
 }
 
 /// `subc` as GPUs run it. They add the complement, so the condition code is a carry, which is set if nothing is
-/// borrowed. The difference is visible in chains that mix additions and subtractions.
+/// borrowed. Chains that mix additions and subtractions show this.
 #[inline(always)]
 fn not_borrowing<T: int::Int>(a: T, b: T, carry: bool) -> (T, bool) {
     let (difference, borrowed) = carry::subc(a, b, !carry);

@@ -1,6 +1,7 @@
-//! Handlers of bulk copies between global and shared memory: `cp.async.bulk` and `cp.reduce.async.bulk`.
+//! Handlers of bulk copies between global and shared memory, and between the shared memory of the blocks of a cluster:
+//! `cp.async.bulk` and `cp.reduce.async.bulk`.
 //!
-//! A copy completes with its instruction. The PTX front end adds another instruction that signals the mbarrier of the
+//! A copy completes with its instruction. The crate `ptx` adds another instruction that signals the mbarrier of the
 //! copy; a copy to several blocks signals their mbarriers itself.
 
 use super::asynchronous::pointers;
@@ -33,8 +34,8 @@ const ELEMENT_SHIFT: u32 = 5;
 const MULTICAST: u32 = 1 << 7;
 const WIDE_BARRIER: u32 = 1 << 8;
 
-/// Packs the modifiers: the space of each address and whether it has 64 bits, the reduction, and for a copy to several
-/// blocks whether the address of the mbarrier has 64 bits. Returns `None` if the reduction is not implemented.
+/// Packs the modifiers: the space of each address, and true if it has 64 bits; the reduction; and for a copy to several
+/// blocks, true if the address of the mbarrier has 64 bits. Returns `None` if the reduction is not implemented.
 pub(crate) fn mods(
     (to, wide_to): (Space, bool),
     (from, wide_from): (Space, bool),
@@ -107,7 +108,8 @@ impl Body for Bulk {
     }
 }
 
-/// Returns the address in the block of this rank that corresponds to an address in another block.
+/// Returns the address at the same offset in the shared memory of the block of this rank. `address` is an address in
+/// any block of the cluster.
 pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
     let ranks = 0xff << RANK_SHIFT;
     address & !ranks | (rank as u64) << RANK_SHIFT & ranks
@@ -134,7 +136,7 @@ fn copy(m: &mut Machine<'_>, lane: usize, mods: u32, to: u64, from: u64, size: u
         _ => Space::Global,
     };
     let mut place = |space, address, write| {
-        // If the size is not a multiple of the unit, the end is misaligned: make the check fail.
+        // If the size is not a multiple of the unit, the end is misaligned: make the check of the alignment fail.
         let address = if size.is_multiple_of(UNIT) {
             address
         } else {

@@ -22,7 +22,7 @@ pub(crate) struct CollectiveResult {
 }
 
 impl Collective {
-    /// Returns the handlers. If lanes are missing, they leave the operation to the scheduler.
+    /// Returns the handlers. If member lanes have not arrived, the handlers leave the operation to the scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
             Collective::Shuffle(_) => Common::compile::<Shuffle>(),
@@ -101,8 +101,8 @@ pub(crate) fn compute(
     CollectiveResult { d, p }
 }
 
-/// Packs the modifiers of a handler: the operation, and whether there are a negated predicate, a member mask and a
-/// second result.
+/// Packs the modifiers of a handler: the operation, and flags for a negated predicate, a member mask and a second
+/// result.
 pub(crate) fn mods(collective: Collective, operands: &CollectiveOperands, second: bool) -> u32 {
     let number = match collective {
         Collective::Shuffle(mode) => mode as u32,
@@ -139,7 +139,8 @@ fn unpack(mods: u32) -> Collective {
     }
 }
 
-/// Returns true if the active lanes are all the members, and agree on them.
+/// Returns true if the active lanes have the same member mask and are all lanes of that mask that have not exited.
+/// Without a member mask, the active lanes are the members, and the result is true.
 ///
 /// # Safety
 /// See [`Regs`]; if there is a member mask, `inst.f` must be the slot of a row of 32-bit values.

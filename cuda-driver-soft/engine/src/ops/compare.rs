@@ -63,14 +63,14 @@ fn setp(cmp: Compare, ty: Type, ftz: bool, op: Option<BoolOp>, negated: bool, se
     };
     let mods = Mods::of_compare(cmp, op, negated, second, ftz);
     macro_rules! int {
-        ($worth:ty, $rest:ty, $signed:ident, $unsigned:ident) => {
+        ($copies:ty, $le_copies:ty, $signed:ident, $unsigned:ident) => {
             match cmp {
-                Eq => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Eq, a, b)),
-                Ne => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Ne, a, b)),
-                Lt if ty.is_signed() => test::<$worth, $signed, _>(mods, |a, b| compare_int(Lt, a, b)),
-                Le if ty.is_signed() => test::<$rest, $signed, _>(mods, |a, b| compare_int(Le, a, b)),
-                Lt | Lo => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Lt, a, b)),
-                Le | Ls => test::<$rest, $unsigned, _>(mods, |a, b| compare_int(Le, a, b)),
+                Eq => test::<$copies, $unsigned, _>(mods, |a, b| compare_int(Eq, a, b)),
+                Ne => test::<$copies, $unsigned, _>(mods, |a, b| compare_int(Ne, a, b)),
+                Lt if ty.is_signed() => test::<$copies, $signed, _>(mods, |a, b| compare_int(Lt, a, b)),
+                Le if ty.is_signed() => test::<$le_copies, $signed, _>(mods, |a, b| compare_int(Le, a, b)),
+                Lt | Lo => test::<$copies, $unsigned, _>(mods, |a, b| compare_int(Lt, a, b)),
+                Le | Ls => test::<$le_copies, $unsigned, _>(mods, |a, b| compare_int(Le, a, b)),
                 _ => return None,
             }
         };

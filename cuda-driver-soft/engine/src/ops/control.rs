@@ -13,12 +13,12 @@ pub(crate) fn jump() -> Handlers {
     Rare::compile::<Jump>()
 }
 
-/// Returns the handlers of `@p bra`; `mods` is 1 for `@!p`.
+/// Returns the handlers of `@p bra` to the instruction `aux`. The predicate is `a`; `mods` is 1 for `@!p`.
 pub(crate) fn branch() -> Handlers {
     Rare::compile::<Branch>()
 }
 
-/// Returns the handlers of `@p` on any instruction other than `bra`. The guarded instruction follows.
+/// Returns the handlers of `@p` on an instruction other than `bra`, which follows. Operands are as for [`branch`].
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
 }
@@ -28,7 +28,8 @@ pub(crate) fn trap() -> Handlers {
     Rare::compile::<Trap>()
 }
 
-/// Returns the handlers of an instruction without effect. Only observed code has it.
+/// Returns the handlers of an instruction without effect. Only code that is decoded for observers has such
+/// instructions.
 pub(crate) fn nop() -> Handlers {
     Rare::compile::<Nop>()
 }

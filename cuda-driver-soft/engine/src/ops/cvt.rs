@@ -1,7 +1,7 @@
 //! Handlers of conversions, such as `cvt.rn.f32.s32`.
 //!
 //! Registers may be wider than the types that are converted, so the forms depend on the registers, too. Frequent
-//! conversions have handlers of their own; the others share one table.
+//! conversions have handlers of their own; the others of one source share the function [`convert`].
 
 use super::mods::Mods;
 use super::shapes::{Form, binary_rare, unary, unary_hot, unary_once, unary_rare};
@@ -26,14 +26,14 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     if c.ftz || c.sat || c.relu || c.satfinite {
         return None;
     }
-    // An integer in a wider register is in its low bits. A conversion to a narrower type, or to another sign, writes
-    // bits that a wider read would ignore.
-    let narrow = |ty: Type| match ty {
+    // Most of these handlers need registers that are as wide as the types. Between integers, the sign of the destination
+    // then does not matter, and the sign of the source only if the source is extended.
+    let class_of = |ty: Type| match ty {
         U16 | S16 | Type::B16 => B16,
         U32 | S32 | Type::B32 | F32 => B32,
         _ => B64,
     };
-    if narrow(c.from) != source || narrow(c.to) != destination {
+    if class_of(c.from) != source || class_of(c.to) != destination {
         return match (c.from, c.to, source, destination) {
             (U8, U16 | S16, B16, B16) => Some(unary_once(|a: u16| cvt_int::<u8, u16>(a as u8, false))),
             (U8, U32 | S32, B16, B32) => Some(unary_once(|a: u16| cvt_int::<u8, u32>(a as u8, false))),
@@ -70,14 +70,14 @@ fn int_to_int<S: Int, D: Int>(a: S) -> D {
     cvt_int(a, false)
 }
 
-/// Does any conversion. The table of conversions is compiled only here.
+/// Runs any conversion of one source. It is not inlined, so that all handlers share one copy of its code.
 #[inline(never)]
 fn convert(mods: Mods, a: u64) -> u64 {
     // `any` has checked that the conversion exists.
     cvt(mods.cvt(), a).unwrap_or(0)
 }
 
-/// Returns the form of any other conversion.
+/// Returns the form of any other conversion of one source.
 fn any(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     cvt(*c, 0)?;
     let mods = Mods::of_cvt(c);
@@ -100,7 +100,7 @@ fn any(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     })
 }
 
-/// `cvt.rn.f16x2.f32 d, a, b`
+/// Returns the form of a conversion of two sources, such as `cvt.rn.f16x2.f32 d, a, b`.
 fn pair(c: &Cvt) -> Option<Form> {
     cvt_pair(*c, 0.0, 0.0)?;
     let mods = Mods::of_cvt(c);
@@ -112,6 +112,7 @@ fn pair(c: &Cvt) -> Option<Form> {
     })
 }
 
+/// Returns the form of `cvt.pack` with or without the source `c`.
 fn pack_form(to: Type, c: Option<Type>) -> Option<Form> {
     use super::shapes::ternary_rare;
     macro_rules! form {

@@ -1,7 +1,7 @@
 //! Handlers of arithmetic on f32 and f64, such as `add.f32`.
 //!
-//! Frequent forms have handlers of their own. The others (directed rounding, flushing, saturation) share handlers that
-//! read their modifiers when they run.
+//! Frequent forms have handlers of their own. Most others, for example with directed rounding, flushing or saturation,
+//! share handlers that read their modifiers when they run.
 
 use super::mods::Mods;
 use super::shapes::{

@@ -8,7 +8,7 @@
 //! | `float` | add sub mul fma div rcp sqrt rsqrt sin cos lg2 ex2 tanh abs neg min max of f32 and f64 |
 //! | `half` | add sub mul fma neg abs min max ex2 tanh of f16, f16x2, bf16, bf16x2 |
 //! | `compare` | setp set selp slct |
-//! | `cvt` | cvt |
+//! | `cvt` | cvt cvt.pack |
 //! | `mov` | mov, mapa, getctarank, isspacep, special registers that change while a kernel runs |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
@@ -20,11 +20,11 @@
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface`, `texels` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
-//! | `control` | bra and the other branches, trap, fence, and the instructions that the scheduler runs |
+//! | `control` | bra, guards, trap, fence, and the instructions that the scheduler runs |
 //!
-//! The meaning of an instruction is a pure function of `semantics`. `shapes` makes a [`Form`] of it: loops over the
-//! lanes, which are compiled for each instruction set if the instruction is frequent. `mods` packs modifiers that are
-//! not compiled into a handler.
+//! The result of an instruction that only reads and writes registers is usually a pure function of `semantics`.
+//! `shapes` makes a [`Form`] of such a function: loops over the lanes, which are compiled for each instruction set if
+//! the instruction is frequent. `mods` packs modifiers that are not compiled into a handler.
 
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;

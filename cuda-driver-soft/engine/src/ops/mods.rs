@@ -5,7 +5,8 @@
 use crate::lanes::Mask;
 use ptx::ir::{BoolOp, Compare, Cvt, FloatMods, Rounding, Type};
 
-/// Packed modifiers. The layouts for `setp`, floating-point arithmetic and `cvt` overlap, and each handler uses one.
+/// Packed modifiers. Each handler has one layout. The layouts for `setp`, floating-point arithmetic and `cvt` are
+/// defined here and overlap; other handlers that have modifiers define their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mods(pub(crate) u32);
 
@@ -37,7 +38,7 @@ impl Mods {
         )
     }
 
-    /// Returns true if the result is combined with a third predicate.
+    /// Returns true if the result is combined with a source predicate `c`.
     #[inline(always)]
     pub(crate) fn has_bool_op(self) -> bool {
         self.0 & Self::BOOL_OP != 0
@@ -49,7 +50,7 @@ impl Mods {
         self.0 & Self::SECOND != 0
     }
 
-    /// Returns the predicates `p` and `q` for the result `t` and the third predicate `c`.
+    /// Returns the predicates `p` and `q` for the result `t` of the comparison and the source predicate `c`.
     #[inline(always)]
     pub(crate) fn combine(self, t: Mask, c: Mask) -> (Mask, Mask) {
         let c = if self.0 & Self::NEGATED != 0 { !c } else { c };
@@ -61,7 +62,7 @@ impl Mods {
         }
     }
 
-    /// Returns the predicate `p` of one lane for the result `t` and the third predicate `c`.
+    /// Returns the predicate `p` of one lane for the result `t` of the comparison and the source predicate `c`.
     #[inline(always)]
     pub(crate) fn combine_one(self, t: bool, c: bool) -> bool {
         self.combine(u32::from(t), u32::from(c)).0 & 1 != 0
@@ -81,7 +82,7 @@ impl Mods {
     const NAN: u32 = 1 << 8;
     const XORSIGN_ABS: u32 = 1 << 9;
 
-    /// Packs the modifiers of an arithmetic instruction.
+    /// Packs the modifiers of a floating-point instruction.
     pub(crate) fn of_float(m: &FloatMods) -> Self {
         Mods(
             rounding_bits(m.rnd)
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversion_survives_packing() {
+    fn conversions_and_comparisons_survive_packing() {
         for (i, to) in TYPES.into_iter().enumerate() {
             let rnd = (i % 3 > 0).then_some(if i % 3 == 1 { Rounding::Rz } else { Rounding::Rna });
             let flag = |n: usize| i >> n & 1 == 1;

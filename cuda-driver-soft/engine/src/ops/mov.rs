@@ -46,13 +46,15 @@ pub(super) fn form(op: &Op) -> Option<Form> {
     })
 }
 
-/// Returns the address in the block of this rank that corresponds to a shared or generic address in another block.
+/// Returns the address at the same offset in the shared memory of the block of this rank. `address` is a shared or
+/// generic address in any block of the cluster.
 fn mapped(address: u64, rank: u32) -> u64 {
     let ranks = 0xff << RANK_SHIFT;
     address & !ranks | u64::from(rank) << RANK_SHIFT & ranks
 }
 
-/// Returns the form of `mov` between registers of a class that has one row.
+/// Returns the form of `mov` between registers of a class. Returns `None` for registers of 128 bits, which have two
+/// rows; the decoder copies each of them.
 pub(crate) fn of_class(class: RegClass) -> Option<Form> {
     Some(match class {
         RegClass::Pred => masks(1, |a, _, _| a),
@@ -72,12 +74,12 @@ pub(crate) fn pack(part: RegClass) -> Option<Form> {
     })
 }
 
-/// Returns the form of `mov.b16 d, {a, b}`. The parts have 8 bits and are in registers of 16.
+/// Returns the form of `mov.b16 d, {a, b}`. Each part has 8 bits and is in a register of 16 bits.
 pub(crate) fn pack_bytes() -> Form {
     binary_once(|a: u16, b: u16| a & 0xff | b << 8)
 }
 
-/// Returns the form for one part of 8 bits of `mov {d, e}, a`: the bits of `a` from `shift` on.
+/// Returns the form for one part of 8 bits of `mov {d, e}, a`: the 8 bits of `a` from `shift` on.
 pub(crate) fn byte(whole: RegClass, shift: u32) -> Option<Form> {
     let mods = Mods(shift);
     Some(match whole {

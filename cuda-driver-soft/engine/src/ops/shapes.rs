@@ -1,7 +1,7 @@
 //! Makes the handlers of an instruction, which loop over the lanes of a warp, from a pure function of scalars.
 //!
-//! The functions are closures that capture nothing, or plain functions. Their types have no value at run time, so each
-//! function gets handlers of its own. Frequent ones are compiled for each instruction set.
+//! The functions are closures that capture nothing, or plain functions. Each has a type of its own, so each gets
+//! handlers of its own. Handlers of frequent instructions are compiled for each instruction set.
 
 use super::mods::Mods;
 use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
@@ -39,7 +39,7 @@ impl Form {
     }
 }
 
-/// A function without a value: a closure that captures nothing.
+/// A function whose type has a size of 0 bytes: a plain function, or a closure that captures nothing.
 pub(crate) trait Pure: Copy + 'static {
     /// Returns the function.
     #[inline(always)]
@@ -101,8 +101,8 @@ plain_body!(Binary, A a, B b);
 plain_body!(Ternary, A a, B b, C c);
 plain_body!(Quaternary, A a, B b, C c, E e);
 
-/// Defines a body like [`plain_body`] for functions that also get the modifiers, and whether the CPU has a fused
-/// multiply-add.
+/// Defines a body like [`plain_body`] for functions that also take the modifiers and the flag `FUSED` of [`Body::run`]
+/// as arguments.
 macro_rules! body_with_mods {
     ($name:ident, $($ty:ident $arg:ident),*) => {
         struct $name<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
@@ -183,7 +183,7 @@ form_with_mods!("`d = f(a, b, c)`.", ternary_mods, Common, TernaryMods<A, B, C>)
 form_with_mods!("`d = f(a, b, c)`, for rare or slow instructions.", ternary_rare, Rare, TernaryMods<A, B, C>);
 
 /// Makes the form of an expression of the modifiers and one to three sources. The expression is compiled as part of the
-/// handlers, for both instruction sets. A function that the compiler does not inline would be compiled for the baseline
+/// handlers, for each instruction set. A function that the compiler does not inline would be compiled for the baseline
 /// only.
 macro_rules! in_place {
     ($mods:expr, |$m:ident, $($arg:ident: $ty:ident $field:ident),*| -> $d:ident $f:expr) => {{
@@ -222,7 +222,8 @@ macro_rules! in_place {
 }
 pub(crate) use in_place;
 
-/// `d = f(a, b, c)`, for frequent instructions; the function also gets whether the CPU has a fused multiply-add.
+/// `d = f(a, b, c)`, for frequent instructions; the function also takes modifiers, which are 0, and the flag `FUSED` of
+/// [`Body::run`].
 pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(_f: F) -> Form {
     form(
         Hot::compile::<TernaryMods<A, A, A, D, F>>(),
@@ -245,7 +246,8 @@ pub(super) fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]
     }
 }
 
-/// `d|f = f(a, b, c, e)`, where the predicate `e` is the carry in, and `f` the carry out.
+/// An operation on `a`, `b`, `c` and the carry in `e`, with the result `d` and the carry out `f`. Both carries are
+/// predicates.
 struct Carrying<A, F>(PhantomData<(A, F)>);
 
 impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> {
@@ -279,7 +281,7 @@ impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> 
     }
 }
 
-/// `d = f(a, b, c)` with a carry in and out; the decoder adds their slots.
+/// `d = f(a, b, c)` with a carry in and a carry out; the decoder sets their slots.
 pub(crate) fn carrying<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure>(_f: F) -> Form {
     form(
         Rare::compile::<Carrying<A, F>>(),
