@@ -89,9 +89,10 @@ pub struct Options {
     /// True if blocks that see stores of other blocks may run on several host threads at once. This is faster, but
     /// results may differ from run to run.
     pub parallel: bool,
-    /// Number of blocks that may be in progress at once, if the host has memory for them.
+    /// Maximum number of blocks in progress at once. Fewer are in progress if they need much memory.
     pub resident: u64,
-    /// True for a cooperative launch: all blocks may wait for one another, so memory is no reason to start fewer.
+    /// True for a cooperative launch. Its blocks may all wait for one another, so the memory that they need does not
+    /// limit the number in progress.
     pub cooperative: bool,
     /// Memory in which the blocks of a cooperative launch count arrivals.
     pub workspace: Option<Arc<GridWorkspace>>,

@@ -1,9 +1,10 @@
 //! The approximate instructions: `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`, `div.approx` and `div.full`.
 //!
 //! A GPU has a unit that computes these functions to about 22 bits, and flushes subnormal arguments and results. The
-//! forms without `.ftz`, and the divisions, multiply by powers of two before and after the unit. This module does the
-//! same steps with a unit whose results are correctly rounded. So special cases give the GPU's results, and every
-//! result is within the bounds of the manual, but its last bits can differ from a GPU's.
+//! divisions and most forms without `.ftz` scale the argument into the unit's range, for example by a power of two, and
+//! correct the result. This module does the same steps with a unit whose `.f32` results are correctly rounded, except
+//! for rare arguments. So special cases give the GPU's results, and every result is within the bounds of the manual,
+//! but its last bits can differ from a GPU's.
 
 use super::elementary;
 use super::float::{NAN_F64, flush_f32, mul_f32, sqrt_f32};
@@ -142,7 +143,7 @@ pub fn cos_approx_f32(a: f32, ftz: bool) -> f32 {
     unit_sin(to_turns(a, ftz), 1)
 }
 
-/// Returns `a / 2 π`, truncated to `.f32`.
+/// Returns `a / (2 π)`, truncated to `.f32`.
 #[inline(always)]
 fn to_turns(a: f32, ftz: bool) -> f32 {
     const PER_TURN: f32 = f32::from_bits(0x3e22_f983);

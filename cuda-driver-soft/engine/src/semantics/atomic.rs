@@ -17,7 +17,7 @@ pub fn dec(a: u32, b: u32) -> u32 {
     if a == 0 || a > b { b } else { a.wrapping_sub(1) }
 }
 
-/// `atom.cas`: `c` if the old value is `b`.
+/// `atom.cas`: `c` if the old value is `b`, else the old value.
 #[inline(always)]
 pub fn cas<T: PartialEq>(a: T, b: T, c: T) -> T {
     if a == b { c } else { a }
@@ -29,8 +29,8 @@ pub fn atom_add_f32(a: f32, b: f32, global: bool) -> f32 {
     add_f32(a, b, Rounding::Rn, global, false)
 }
 
-/// `atom.add.f64`. On an H200, a NaN operand is returned unchanged in global memory, even if it is a signalling one. In
-/// shared memory, if both are NaNs, the result has the payload of the old value.
+/// `atom.add.f64`. On an H200, a NaN operand is returned unchanged in global memory, even if it is a signalling one; of
+/// two NaNs, `b` is returned. In shared memory a NaN becomes quiet; of two NaNs, the old value keeps its payload.
 #[inline(always)]
 pub fn atom_add_f64(a: f64, b: f64, global: bool) -> f64 {
     if global && b.is_nan() {

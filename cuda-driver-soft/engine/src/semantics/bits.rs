@@ -20,7 +20,7 @@ pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
 }
 
 /// Returns the value of a position or length operand. The 32-bit instructions read only its low byte. The GPU's code
-/// for the 64-bit instructions reads all of it, so that larger values are past the end.
+/// for the 64-bit instructions reads all of it, so values above 255 are past the highest bit.
 #[inline(always)]
 fn field_operand<T: Int>(a: u32) -> u32 {
     if T::BITS == 64 { a } else { a & 0xff }
@@ -36,8 +36,8 @@ pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     T::from_bits(b.bits() & !mask | inserted & mask)
 }
 
-/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that differs from the sign, or with `.shiftamt` the
-/// shift that moves it to the top; all ones if there is none.
+/// `bfind{.shiftamt}.type d, a`: the position of the highest bit that differs from the sign bit (for unsigned types, of
+/// the highest bit that is 1), or with `.shiftamt` the shift that moves it to the top; all ones if there is none.
 #[inline(always)]
 pub fn bfind<T: Int>(a: T, shiftamt: bool) -> u32 {
     let magnitude = if a < T::ZERO {
@@ -87,7 +87,7 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
         return u32::MAX;
     }
     if offset == i32::MIN {
-        // The magnitude overflows in the GPU's code, which then finds bit 31 of the mirrored mask.
+        // The magnitude overflows in the GPU's code, which then returns bit 31 of the mirrored mask, which is bit 0.
         return 0;
     }
     if offset == 0 {

@@ -1,6 +1,5 @@
-//! The elementary functions that the approximate instructions use: in `f64`, to within about 2^-51, for arguments and
-//! results that are `f32` numbers. Rounded to `f32`, they are correctly rounded except for one argument in many
-//! millions.
+//! The elementary functions that the approximate instructions use, computed in `f64` to within about 2^-51. For `f32`
+//! arguments, the results rounded to `f32` are correctly rounded except for one argument in many millions.
 //!
 //! These functions consist of additions, multiplications and divisions without branches, so they give the same bits on
 //! every CPU, and loops over lanes vectorise.
@@ -61,7 +60,7 @@ pub(crate) fn log2(x: f64) -> f64 {
     exponent + s * polynomial(s * s, LOG2)
 }
 
-/// Returns the coefficients `±(2 π)^n / n!` for odd or for even `n`, highest power first.
+/// Returns the coefficients `±(2 π)^n / n!`, highest power first: for even `n` if `first` is 0, for odd `n` if it is 1.
 const fn turns<const N: usize>(first: u32) -> [f64; N] {
     let mut coefficients = [0.0; N];
     let mut term = if first == 0 { 1.0 } else { core::f64::consts::TAU };
@@ -81,8 +80,8 @@ pub(crate) const SIN: [f64; 9] = turns::<9>(1);
 /// The coefficients of the cosine, in even powers of turns.
 pub(crate) const COS: [f64; 10] = turns::<10>(0);
 
-/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a multiple of a half
-/// turn is a zero with the sign of `t`.
+/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a zero is that zero,
+/// with its sign.
 #[inline(always)]
 pub(crate) fn sin_turns(t: f64, quarter: u64) -> f64 {
     // Reduce to an eighth of a turn on both sides of a multiple of a quarter turn. This is exact, because t has few

@@ -3,7 +3,7 @@
 //!
 //! Each number is passed as its bits in a `u16`. Arithmetic is done in `f32` or `f64`, with enough extra bits that the
 //! result is correct when it is rounded to nearest, the only rounding mode that PTX has for these types. A NaN result
-//! is always [`NAN_HALF`].
+//! of arithmetic is always [`NAN_HALF`].
 
 use super::compare::compare_float;
 use super::float::saturate_f32;
@@ -52,7 +52,7 @@ pub fn f32_to_f16(a: f32) -> u16 {
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(0.5f32.to_bits());
-    // Add half a unit less one, and one more if the last bit is odd. A carry goes into the exponent, up to infinity.
+    // Add half a unit less one, and one more if the last kept bit is 1. A carry goes into the exponent, up to infinity.
     let rounding = 0xfff + (magnitude >> 13 & 1);
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(rounding) >> 13;
     let value = if magnitude >= 0x4780_0000 {
@@ -92,12 +92,12 @@ fn relu(a: u16, relu: bool) -> u16 {
     if relu && a & 0x8000 != 0 { 0 } else { a }
 }
 
-/// Flushes, saturates and rounds an `.f16` result that is exact or rounded to odd.
+/// Flushes, saturates and rounds a result, given as an `f32` that rounds to the same `.f16` as the exact result.
 #[inline(always)]
-fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
-    let tiny = ftz && exact.abs() < TINY_F16;
-    let exact = if tiny { 0f32.copysign(exact) } else { exact };
-    f32_to_f16(if sat { saturate_f32(exact) } else { exact })
+fn finish_f16(result: f32, ftz: bool, sat: bool) -> u16 {
+    let tiny = ftz && result.abs() < TINY_F16;
+    let result = if tiny { 0f32.copysign(result) } else { result };
+    f32_to_f16(if sat { saturate_f32(result) } else { result })
 }
 
 /// `add{.rnd}{.ftz}{.sat}.f16 d, a, b`
@@ -128,9 +128,9 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     }
     let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
     let c = f16_to_f64(flush(c, ftz));
-    // The product is exact, and a multiple of 2^-48. If the sum is not exact, it is at least 32, where the midpoint of
-    // two f16 numbers is a multiple of 2^-6, and the product is less than 2^-14. So only c itself could be that
-    // midpoint, but c is an f16 number.
+    // The product is exact, and a multiple of 2^-48. If the f64 sum is not exact, it is at least 32, where the midpoint
+    // of two f16 numbers is a multiple of 2^-6, and the product is less than 2^-14. So the sum could be close to a
+    // midpoint only if c were one, but c is an f16 number. The error of the f64 sum therefore changes no result.
     let sum = round_f32_to_odd(a * b + c);
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
@@ -157,7 +157,7 @@ pub fn sub_bf16(a: u16, b: u16) -> u16 {
 /// `mul{.rnd}.bf16 d, a, b`
 #[inline(always)]
 pub fn mul_bf16(a: u16, b: u16) -> u16 {
-    // In f32 a small product would be rounded twice, at different bits.
+    // In f32, a product below 2^-126 would be rounded to a multiple of 2^-149, and then again to a bf16.
     let product = f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b));
     f32_to_bf16(round_f32_to_odd(product))
 }
@@ -210,7 +210,7 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
     let sign = (a ^ b) & 0x8000;
     let (a, b) = if xorsign_abs { (a & 0x7fff, b & 0x7fff) } else { (a, b) };
     let is_nan = |v: u16| v & 0x7fff > infinity;
-    // Numbers compare as integers if the bits of negative ones are flipped. So -0 is less than +0.
+    // Numbers compare as integers if all bits of negative ones but the sign are flipped. So -0 is less than +0.
     let key = |v: u16| (v ^ (((v as i16) >> 15) as u16 & 0x7fff)) as i16;
     let a_first = if maximum { key(a) > key(b) } else { key(a) < key(b) };
     let number = if a_first { a } else { b };

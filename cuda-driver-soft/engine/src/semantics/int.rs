@@ -1,7 +1,7 @@
 //! Integer arithmetic: `add sub mul mad mul24 mad24 div rem abs neg min max sad`.
 //!
-//! There is one generic function per instruction. The type parameter is the instruction's type (`u32` for `.u32`, `i32`
-//! for `.s32`). Results wrap as in the manual, and no function panics on overflow.
+//! The type parameter of a generic function is the instruction's type (`u32` for `.u32`, `i32` for `.s32`). Results
+//! wrap unless the instruction has `.sat`, and no function panics, not even on division by zero.
 
 /// An integer type of PTX: `.u8 .u16 .u32 .u64` and `.s8 .s16 .s32 .s64`.
 pub trait Int: Copy + Ord + core::fmt::Debug {
@@ -15,7 +15,7 @@ pub trait Int: Copy + Ord + core::fmt::Debug {
     const MIN: Self;
     /// The greatest value.
     const MAX: Self;
-    /// The type of twice the width and the same sign.
+    /// The type of twice the width, signed if this type is.
     type Wide: Copy;
 
     /// Returns the value modulo 2^BITS.
@@ -56,8 +56,10 @@ pub trait Int: Copy + Ord + core::fmt::Debug {
     /// Returns the integral part, limited to the range of the type; 0 for a NaN.
     #[doc(hidden)]
     fn from_f64(a: f64) -> Self;
+    /// Returns the bits of the value, extended with zeros.
     #[doc(hidden)]
     fn bits(self) -> u64;
+    /// Returns the value with the low BITS bits of `bits`.
     #[doc(hidden)]
     fn from_bits(bits: u64) -> Self;
 }
@@ -98,7 +100,7 @@ macro_rules! int {
             }
             #[inline(always)]
             fn mul_wide(self, b: Self) -> $wide {
-                // Twice the width always fits the product. `wrapping_mul` only avoids the overflow check.
+                // The product always fits into twice the width. `wrapping_mul` only avoids the overflow check.
                 (self as $wide).wrapping_mul(b as $wide)
             }
             #[inline(always)]

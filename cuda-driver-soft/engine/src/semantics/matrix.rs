@@ -1,9 +1,10 @@
-//! The sum that `mma` computes of one row and one column: their products plus an accumulator.
+//! The sum that `mma` computes for one element of its result: the products of a row and a column plus an accumulator.
 //!
-//! Integer sums are exact, and f64 sums are rounded after each product. NVIDIA does not document the sums of narrower
-//! floating-point formats. This module follows the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products
-//! are exact; a group of them and the accumulator are truncated to some bits below the greatest of them, added without
-//! error, and truncated to f32, or rounded to f16. Sums that are exact in f32 are exact on the GPU and here.
+//! Integer sums are exact until they are limited or wrapped to 32 bits, and f64 sums are rounded after each product.
+//! NVIDIA does not document the sums of narrower floating-point formats. This module follows the model of sm_90 in the
+//! literature (Fasi et al.; MMA-Sim): products are exact; a group of them and the accumulator are truncated to some
+//! bits below the greatest of them, added without error, and truncated to f32, or rounded to f16. On the GPU and here,
+//! a sum is exact if none of these steps cuts off a bit that is set.
 
 use super::{cvt, half};
 use ptx::ir::Rounding;
@@ -87,7 +88,7 @@ impl Factor {
             // The low 13 bits are ignored.
             Factor::Tf32 => number(bits >> 13, 8, 10),
             Factor::E5m2 => number(bits & 0xff, 5, 2),
-            // The format has no infinity. Only the greatest pattern is not a number.
+            // The format has no infinity. Only the greatest magnitude is a NaN.
             Factor::E4m3 => match bits & 0x7f {
                 0x7f => Number::Nan,
                 magnitude => {
@@ -211,7 +212,7 @@ fn nan() -> f32 {
     f32::from_bits(0x7fff_ffff)
 }
 
-/// Returns `significand * 2^exponent`, truncated to f32.
+/// Returns `significand * 2^exponent`, truncated to f32; an infinity if it is too large.
 fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
     if significand == 0 {
         return 0.0;
@@ -266,7 +267,7 @@ struct Finite {
 const NONE: i32 = -1 << 20;
 
 impl Factors {
-    /// Splits elements of this format, each in the low bits of a number.
+    /// Splits elements of this format, each in the low bits of a `u64`.
     pub fn new(format: Factor, elements: &[u64]) -> Self {
         let mut all_finite = true;
         let mut split = |bits: &u64| match format.number(*bits as u32) {
@@ -309,8 +310,8 @@ impl Factors {
 /// Maximum number of products that are added at once.
 const MOST: usize = 32;
 
-/// Returns the sum of a group of products and an accumulator, as [`sum`] does. `group` are the elements of `a` and `b`
-/// in the group.
+/// Returns the sum of a group of products and an accumulator, as [`sum`] does. `group` is the range of the group's
+/// elements in `a` and `b`.
 fn group_sum(
     (a, b): (&Factors, &Factors),
     group: Range<usize>,
@@ -486,11 +487,11 @@ mod tests {
 
     #[test]
     fn sums_are_truncated() {
-        // Bits more than 25 below the greatest are lost, and the sum is truncated to 24.
+        // Bits more than 25 below the greatest are lost, and the sum is truncated to 24 significant bits.
         let (one, tiny) = (0x3c00, 0x0001);
         let a = [one, tiny];
         let sum = dot_f32(TWO_F16, &a, &[one, one], 0.0);
-        assert_eq!(sum.to_bits(), 1.0f32.to_bits(), "2^-24 below 1 is cut");
+        assert_eq!(sum.to_bits(), 1.0f32.to_bits(), "2^-24 is cut off from 1 + 2^-24");
         let difference = dot_f32(TWO_F16, &[one, tiny | 0x8000], &[one, one], 0.0);
         assert_eq!(difference, 1.0 - 2.0f32.powi(-24));
     }

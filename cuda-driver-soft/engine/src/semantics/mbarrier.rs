@@ -1,13 +1,14 @@
 //! `mbarrier` objects: the arrivals and bytes for which a phase still waits. An object is 64 bits wide, and programs
 //! treat it as opaque.
 
-/// Bits of a count of arrivals.
+/// Number of bits of a count of arrivals.
 const COUNT: u32 = 20;
 const ONES: u64 = (1 << COUNT) - 1;
-/// Bits of the count of transactions, which may be negative for a while.
+/// Number of bits of the count of transactions (bytes). The count is negative if more bytes have arrived than were
+/// expected so far.
 const TX: u32 = 22;
 const TX_ONES: u64 = (1 << TX) - 1;
-/// The parity of the phase.
+/// The bit that holds the parity of the phase.
 const PHASE: u64 = 1 << 63;
 
 /// Splits an object into its parts, from the lowest bit: arrivals that a phase expects, pending arrivals, pending

@@ -3,10 +3,10 @@
 //! - **Values.** Integers are Rust's integers of the instruction's type; `.f32` and `.f64` are `f32` and `f64`;
 //!   `.f16` and `.bf16` are their bits in a `u16`, the packed pairs a `u32` with the first element in the low half;
 //!   predicates are `bool`. Results depend only on the arguments, and no function panics.
-//! - **Modifiers** are the last arguments, in the manual's order: rounding, `ftz`, `sat`. Except in `matrix`, functions
-//!   with modifiers are `#[inline(always)]`. A caller that passes constants gets the code of that form alone, which
-//!   vectorises over lanes if the operation can be vectorised. A caller that passes variables gets one function for all
-//!   forms.
+//! - **Modifiers** are the last arguments, in the manual's order: rounding, `ftz`, `sat`. Except in `matrix` and
+//!   `texture`, the function of an instruction with modifiers is `#[inline(always)]`. A caller that passes constants
+//!   gets the code of that form alone, which vectorises over lanes if the operation can be vectorised. A caller that
+//!   passes variables gets one function for all forms.
 //! - **Bits do not depend on the CPU.** The compiler contracts no operations. If the baseline CPU has no instruction
 //!   for an operation, another computation gives the same bits; the argument `fused` of the fused multiply-adds selects
 //!   it. The host must round to nearest and must not flush subnormal numbers.

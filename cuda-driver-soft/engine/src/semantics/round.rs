@@ -35,7 +35,8 @@ pub(crate) const BF16: Format = format(8, -126, 0x7f80, 15);
 pub(crate) const F32: Format = format(24, -126, 0x7f80_0000, 31);
 pub(crate) const F64: Format = format(53, -1022, 0x7ff0 << 48, 63);
 
-/// Returns true if the magnitude is rounded up. `rest` is the part that is cut off, and `half` is half a unit.
+/// Returns true if the magnitude is rounded up. `odd` is the last bit that is kept, `rest` is the part that is cut off,
+/// and `half` is half a unit.
 #[inline(always)]
 fn rounds_up(rnd: Rounding, negative: bool, odd: bool, rest: u64, half: u64) -> bool {
     match rnd {
@@ -97,7 +98,8 @@ pub(crate) fn round_pack(format: Format, negative: bool, significand: u64, expon
 pub(crate) fn round_pack_128(format: Format, negative: bool, significand: u128, exponent: i32, rnd: Rounding) -> u64 {
     let cut = 64 - (significand.leading_zeros() as i32).min(64);
     let sticky = u64::from(significand & ((1u128 << cut) - 1) != 0);
-    // 64 bits are more than the format needs, so of the bits that are cut off it only matters if any is set.
+    // 64 bits are more than the format needs, so one bit replaces the bits that are cut off: it is set if any of them
+    // was.
     round_pack(
         format,
         negative,

@@ -11,7 +11,7 @@ pub use ptx::ir::{
     Video, VideoEach as Packed, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart as Part, VideoThen as Then,
 };
 
-/// Returns `width` bits from `position` on, extended.
+/// Returns `width` bits from `position` on, extended with their sign if `signed` is true, else with zeros.
 #[inline(always)]
 fn extract(a: u32, (position, width): (u32, u32), signed: bool) -> i64 {
     let shifted = (a >> position) << (32 - width);
@@ -133,7 +133,8 @@ pub fn vshr(v: Video, wrap: bool, a: u32, b: u32, c: u32) -> u32 {
     finish(&v, x >> amount(y, wrap), c)
 }
 
-/// `vset.atype.btype.cmp{.op2} d, a, b{, c}`: 1 if the comparison is true. `signed` and `sat` must be false.
+/// `vset.atype.btype.cmp{.op2} d, a, b{, c}`: 1 if the comparison is true, else 0. `v.signed` and `v.sat` must be
+/// false.
 #[inline(always)]
 pub fn vset(v: Video, op: Compare, a: u32, b: u32, c: u32) -> u32 {
     let (x, y) = operands(&v, a, b);

@@ -100,7 +100,9 @@ pub fn cvt_f32_from_bf16(a: u16, ftz: bool, sat: bool) -> f32 {
     cvt_f32(bf16_to_f32(a), None, ftz, sat)
 }
 
-/// Narrows an `.f64` NaN, which keeps its sign and the upper bits of its payload, and becomes quiet.
+/// Narrows an `.f64` NaN, which keeps its sign and the upper bits of its payload, and becomes quiet. In the narrower
+/// format, `sign` is the position of the sign bit, `fraction` the number of fraction bits, and `infinity` the bits of
+/// infinity.
 #[inline(always)]
 fn narrow_nan(a: f64, sign: u32, fraction: u32, infinity: u32) -> u32 {
     let bits = a.to_bits();
@@ -206,7 +208,7 @@ pub fn cvt_tf32_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     const CUT: u32 = 0xffff_e000;
     let bits = a.to_bits();
     if !a.is_finite() && rnd == Rounding::Rna {
-        // The GPU's code for .rna only truncates: a NaN whose payload is in the low bits becomes an infinity.
+        // Here the GPU's code for .rna only truncates: a NaN whose payload is in the low bits becomes an infinity.
         let cut = bits & CUT;
         return if satfinite && cut & 0x7fff_ffff >= 0x7f80_0000 {
             cut.wrapping_sub(0x2000)

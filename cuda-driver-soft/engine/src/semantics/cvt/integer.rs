@@ -7,8 +7,8 @@ use super::super::round::{BF16, F16, F32, F64, Format, integral_f32, integral_f6
 use super::float::saturate_f64;
 use ptx::ir::Rounding;
 
-/// `cvt{.sat}.dtype.atype d, a` between integers: extended by the sign of the source, or truncated; with `.sat` limited
-/// to the range of the destination instead.
+/// `cvt{.sat}.dtype.atype d, a` between integers: sign-extended or zero-extended by the type of the source, or
+/// truncated; with `.sat` limited to the range of the destination instead.
 #[inline(always)]
 pub fn cvt_int<S: Int, D: Int>(a: S, sat: bool) -> D {
     if sat {
@@ -49,7 +49,7 @@ pub fn cvt_f64_from_int<S: Int>(a: S, rnd: Rounding, sat: bool) -> f64 {
 #[inline(always)]
 pub fn cvt_f16_from_int<S: Int>(a: S, rnd: Rounding, sat: bool) -> u16 {
     if sat {
-        // Every integer above 0 is at least 1.
+        // Every integer above 0 is at least 1, and becomes 1.0.
         return if a > S::ZERO { 0x3c00 } else { 0 };
     }
     round_int(F16, a, rnd) as u16
@@ -106,7 +106,7 @@ pub fn cvt_int_from_bf16<D: Int>(a: u16, rnd: Rounding) -> D {
 }
 
 /// `cvt.pack.sat.type.s32{.b32} d, a, b{, c}`: `a` and `b` are limited to integers of `bits` bits (2, 4, 8 or 16) and
-/// packed, `b` lowest, below the low bits of `c`. For 16 bits there is no `c`, because they fill the result.
+/// packed, `b` lowest, below the low bits of `c`. For 16 bits there is no `c`, because the two fill the result.
 #[inline(always)]
 pub fn cvt_pack(bits: u32, signed: bool, a: i32, b: i32, c: Option<u32>) -> u32 {
     let (least, greatest) = if signed {

@@ -17,8 +17,8 @@ use super::int::Int;
 use ptx::ir::{Cvt, Rounding, Type};
 
 /// `cvt.….to.from d, a` with one source: converts the bits of `a` to the bits of `d`. Bits above the widths of the
-/// types are ignored in `a` and zero in `d`, except that a signed integer is extended to 64 bits. Returns `None` if
-/// there is no such conversion.
+/// types are ignored in `a` and zero in `d`, except that a signed integer in `d` is sign-extended to 64 bits. Returns
+/// `None` if there is no such conversion.
 #[inline(always)]
 pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     match c.from {
@@ -72,7 +72,7 @@ pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     Some(element(a) << bits | element(b))
 }
 
-/// Returns the rounding mode. An instruction without one is exact, or means `.rn` (in old PTX versions).
+/// Returns the rounding mode. An instruction without one is exact or, in old PTX versions, means `.rn`.
 #[inline(always)]
 fn rounding(c: Cvt) -> Rounding {
     c.rnd.unwrap_or(Rounding::Rn)

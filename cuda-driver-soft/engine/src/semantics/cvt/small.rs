@@ -19,25 +19,25 @@ fn narrow(format: Format, a: f32, relu: bool) -> u8 {
     finish::<NAN_EIGHT>(bits as u16, format, a.is_nan(), relu, true) as u8
 }
 
-/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f32`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f32`.
 #[inline(always)]
 pub fn cvt_e4m3_from_f32(a: f32, relu: bool) -> u8 {
     narrow(E4M3, a, relu)
 }
 
-/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f32`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f32`.
 #[inline(always)]
 pub fn cvt_e5m2_from_f32(a: f32, relu: bool) -> u8 {
     narrow(E5M2, a, relu)
 }
 
-/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f16x2`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e4m3x2.f16x2`.
 #[inline(always)]
 pub fn cvt_e4m3_from_f16(a: u16, relu: bool) -> u8 {
     narrow(E4M3, f16_to_f32(a), relu)
 }
 
-/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f16x2`
+/// Returns one element of `cvt.rn.satfinite{.relu}.e5m2x2.f16x2`.
 #[inline(always)]
 pub fn cvt_e5m2_from_f16(a: u16, relu: bool) -> u8 {
     narrow(E5M2, f16_to_f32(a), relu)
@@ -56,7 +56,7 @@ pub fn cvt_f16_from_e4m3(a: u8, relu: bool) -> u16 {
     if magnitude == 0x7f {
         return NAN_HALF;
     }
-    // As an f16, whose exponent bias is 15 instead of 7, the number is too small by 2^8.
+    // As an f16, whose exponent bias is 15 instead of 7, the number is too small by a factor of 2^8.
     let scaled = f16_to_f32(u16::from(magnitude) << 7) * 256.0;
     positive(f32_to_f16(scaled) | u16::from(a & 0x80) << 8, relu)
 }

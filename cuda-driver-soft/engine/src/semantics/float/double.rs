@@ -1,7 +1,7 @@
 //! Arithmetic of `.f64`. Unlike `.f32` it has no `.ftz` and `.sat`, and a NaN operand keeps its payload.
 //!
-//! On an H200, `div` of two NaN operands keeps the first and every other operation the second; `fma` takes the first
-//! NaN of b, c, a.
+//! Of two NaN operands, an H200 keeps the first one's payload in `div`, and the second one's in the other operations.
+//! In `fma` it keeps that of the first NaN in the order b, c, a.
 
 use super::super::round::{F64, round_pack, round_pack_128, unpack_f64};
 use ptx::ir::Rounding;
@@ -12,7 +12,8 @@ pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 const QUIET: u64 = 1 << 51;
 
 /// Returns `r` unless it is a NaN. For a NaN, returns the first of the other arguments that is a NaN, made quiet, or
-/// [`NAN_F64`] if none is. The payload that the host keeps depends on the order that the compiler gave the operands.
+/// [`NAN_F64`] if none is. The host's NaN is not used, because its payload depends on the order that the compiler gave
+/// the operands.
 #[inline(always)]
 fn keep_payload(r: f64, first: f64, second: f64, third: f64) -> f64 {
     let mut payload = NAN_F64;
@@ -130,7 +131,7 @@ pub fn mul_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
     keep_payload(product, b, a, 0.0)
 }
 
-/// Returns `a b + c` of finite operands in any mode, computed with integers only.
+/// Returns `a b + c` of finite operands in any mode, computed with integers if the product is not zero.
 pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     let ((a_negative, x, a_exponent), (b_negative, y, b_exponent)) = (unpack_f64(a), unpack_f64(b));
     let (c_negative, z, c_exponent) = unpack_f64(c);
@@ -143,7 +144,7 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     if z == 0 {
         return f64::from_bits(round_pack_128(F64, negative, product, exponent, rnd));
     }
-    // Both numbers get their highest bit at 125. That leaves room for a carry above, and at least 19 bits below the
+    // Both numbers get their highest bit at 125. That leaves room for a carry above, and at least 20 bits below the
     // product.
     let normal = |significand: u128, exponent: i32| {
         let shift = significand.leading_zeros() as i32 - 2;
@@ -304,7 +305,7 @@ pub fn max_f64(a: f64, b: f64) -> f64 {
     select_f64(a, b, a_first)
 }
 
-/// Returns `a` if it is first or the only number, else `b`.
+/// Returns `a` if `a_first` is true or only `b` is a NaN, else `b`.
 #[inline(always)]
 fn select_f64(a: f64, b: f64, a_first: bool) -> f64 {
     let number = if a_first || b.is_nan() { a } else { b };

@@ -6,6 +6,6 @@ mod single;
 pub use double::*;
 pub use single::*;
 
-/// True if every CPU of this target has a fused multiply-add instruction: the argument `fused` of [`fma_f32`] and
-/// [`fma_f64`] in code that is not compiled for a particular instruction set.
+/// True if every CPU of this target has a fused multiply-add instruction. Code that is not compiled for a particular
+/// instruction set passes this as the argument `fused` of [`fma_f32`] and [`fma_f64`].
 pub const BASELINE_FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));

@@ -40,7 +40,7 @@ pub(crate) fn saturate_f32(a: f32) -> f32 {
     f32::from_bits(positive.min(1f32.to_bits()))
 }
 
-/// Does the last step of every operation: `.sat`, or the replacement of NaNs.
+/// Does the last step of an operation: `.sat`, or the replacement of NaNs.
 #[inline(always)]
 fn finish(r: f32, sat: bool) -> f32 {
     if sat { saturate_f32(r) } else { canonical_f32(r) }
@@ -50,7 +50,7 @@ fn finish(r: f32, sat: bool) -> f32 {
 pub(crate) const SCALE: f32 = 16_777_216.0;
 
 /// Applies `.ftz` to a result that may be inexact: it becomes a zero of its sign if the exact result, rounded to 24
-/// bits without a limit to the exponent, is less than the least normal number. So a result just below that number is
+/// bits without a limit to the exponent, is smaller than the least normal number. So a result just below that number is
 /// flushed, although the subnormal format would have rounded it up.
 ///
 /// `scaled` is the result of the same operation with 2^24 times the value, rounded the same way.
@@ -60,11 +60,11 @@ pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
     f32::from_bits(if tiny { r.to_bits() & 0x8000_0000 } else { r.to_bits() })
 }
 
-/// Returns the sum of two exact values, correctly rounded to `.f32`.
+/// Returns the sum of two `f64` values, correctly rounded to `.f32`.
 #[inline(always)]
 fn add_exact(a: f64, b: f64, rnd: Rounding) -> f32 {
     let sum = round_f32(add_to_odd(a, b), rnd);
-    // An exact zero is +0. In the mode .rm it is -0 unless both operands are +0.
+    // The zero sum of operands of different signs is +0, but -0 in the mode .rm.
     let positive_zeros = (a.to_bits() | b.to_bits()) == 0;
     if matches!(rnd, Rounding::Rm) && sum == 0.0 && a == -b && !positive_zeros {
         -0.0
@@ -81,7 +81,7 @@ pub fn add_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
         Rounding::Rn => a + b,
         _ => add_exact(f64::from(a), f64::from(b), rnd),
     };
-    // A subnormal sum is exact.
+    // A subnormal sum is exact, so it does not need `flush_result`.
     finish(flush_f32(sum, ftz), sat)
 }
 
@@ -144,7 +144,7 @@ pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
 fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
     match rnd {
         Rounding::Rn => a / b,
-        // A quotient of 24-bit significands that is not an f32 number differs from each of them by more than f64's
+        // A quotient of 24-bit significands that is not an f32 number differs from every f32 number by more than f64's
         // error.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
     }
@@ -160,11 +160,11 @@ pub fn rcp_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
 #[inline(always)]
 pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     let a = flush_f32(a, ftz);
-    // The root is of the magnitude, because LLVM drops a choice between a root that is NaN and another NaN.
+    // This takes the root of the magnitude, because LLVM drops a choice between a root that is NaN and another NaN.
     let magnitude = f32::from_bits(a.to_bits() & 0x7fff_ffff);
     let root = match rnd {
         Rounding::Rn => magnitude.sqrt(),
-        // As for the quotient: a root that is not an f32 number is far enough from all of them.
+        // As for the quotient, a root that is not an f32 number differs from every f32 number by more than f64's error.
         _ => round_f32(f64::from(magnitude).sqrt(), rnd),
     };
     let signed = root.to_bits() | a.to_bits() & 0x8000_0000;

@@ -26,7 +26,8 @@ fn fields<T: Int>() {
         } else {
             (position % 70, length % 70)
         };
-        // In the 64-bit forms, larger values are past the end.
+        // The 64-bit forms read the whole operand. All values from 64 on are past the end, so 1000 stands for larger
+        // ones.
         let low = |v: u32| if width == 64 { v.min(1000) } else { v & 0xff };
         let (pos, len) = (low(position), low(length));
         let sign = T::SIGNED && len != 0 && bit(a.bits(), (pos + len - 1).min(width - 1));

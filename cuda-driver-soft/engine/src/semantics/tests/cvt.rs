@@ -26,7 +26,7 @@ fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan:
 fn float_to_float() {
     let mut random = Random::new();
     for _ in 0..ROUNDS {
-        // Random exponents of f64 are hardly ever in the range of f16, so some are moved there.
+        // Few random exponents of f64 are in the ranges of f16 and of f32, so one more number is often in each of them.
         let wide = random.float(64, 52, 0);
         let exponent = 1023 - 14 + random.next() % 30;
         let near = random.float(64, 52, exponent << 52);
@@ -179,7 +179,7 @@ fn integer_sources() {
 
 /// Returns the integer that a number of `rustc_apfloat` rounds to, limited to the range of the type.
 fn limited<F: Float, D: Int>(a: F, rnd: Round) -> i128 {
-    // 66 bits fit every integer of PTX with its sign. Larger numbers are limited to 66 bits first.
+    // Every integer of PTX fits into 66 bits with its sign. Larger numbers are limited to 66 bits first.
     a.to_i128_r(66, rnd, &mut false)
         .value
         .max(D::MIN.widen())
