@@ -12,7 +12,7 @@ use super::texel::Channel;
 /// A block-compressed format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Three color channels, and texels without color.
+    /// Three color channels; texels may be transparent.
     Bc1,
     /// Colors as in BC1, and four bits of alpha.
     Bc2,
@@ -37,7 +37,7 @@ impl Block {
         }
     }
 
-    /// Returns the type of the channels of a decoded texel, of which there are always four.
+    /// Returns the type of the four channels of a decoded texel.
     pub fn channel(self) -> Channel {
         match self {
             Block::Bc4(true) | Block::Bc5(true) => Channel::S16,
@@ -99,7 +99,7 @@ fn one(signed: bool) -> u32 {
     if signed { 0x7fff } else { 0xffff }
 }
 
-/// Returns the color of a texel of BC1, BC2 or BC3. With `cut`, blocks may have texels without color.
+/// Returns the color of a texel of BC1, BC2 or BC3. With `cut`, texels may be transparent (all zeros).
 fn color(block: u64, at: usize, cut: bool) -> [u32; 4] {
     let (first, second) = (block as u32 & 0xffff, block as u32 >> 16);
     let index = (block >> (32 + 2 * at) & 3) as u32;
@@ -173,7 +173,7 @@ fn channel(block: u64, at: usize, signed: bool) -> u32 {
             i32::from(byte)
         }
     });
-    // The weight of the second endpoint in 256ths, and whether the first endpoint gives the low bits.
+    // The weight of the second endpoint in 256ths, and true if the first endpoint gives the low bits.
     let (weight, low_of_first) = match (first > second, index(block, at)) {
         (_, 0) => (0, true),
         (_, 1) => (256, false),

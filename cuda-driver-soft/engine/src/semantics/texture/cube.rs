@@ -1,10 +1,11 @@
 //! Cube maps: the face that a direction selects, and the neighbours of texels at the edges.
 
-/// Returns the face (+x, -x, +y, -y, +z, -z) that a direction goes through, and the coordinates on it, from 0 to 1.
+/// Returns the number of the face that a direction goes through, in the order +x, -x, +y, -y, +z, -z, and the
+/// coordinates on it, from 0 to 1.
 pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     let [x, y, z] = direction;
     let size = |c: f32| if c.is_nan() { 0.0 } else { c.abs() };
-    // If components are equal, z goes before y, and y before x.
+    // Of components of equal size, z goes before y, and y before x.
     let (face, s, t, major) = if size(z) >= size(x) && size(z) >= size(y) {
         if z.is_sign_negative() {
             (5, -x, -y, z)

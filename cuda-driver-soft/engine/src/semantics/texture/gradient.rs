@@ -26,7 +26,7 @@ fn cut(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & !((1 << 43) - 1))
 }
 
-/// Returns the power of two that is not greater than a positive number.
+/// Returns the greatest power of two that is not greater than a positive normal number.
 fn power(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & 0x7ff0_0000_0000_0000)
 }
@@ -49,7 +49,7 @@ fn length(vector: [f64; 3]) -> f64 {
     most + eleven_sixteenths(middle) / 2.0 + least / 4.0
 }
 
-/// Returns the logarithm of a length in 1/256.
+/// Returns the logarithm of a length to base 2, as a multiple of 1/256; the negative infinity for zero or a NaN.
 fn logarithm(length: f64) -> f32 {
     if length.is_nan() || length <= 0.0 {
         return f32::NEG_INFINITY;
@@ -65,6 +65,7 @@ pub fn level(x: [f32; 3], y: [f32; 3]) -> f32 {
     logarithm(longest(x, y, true))
 }
 
+/// Returns the greatest length of the two gradients and, if `diagonals` is true, of 11/16 of their sum and difference.
 fn longest(x: [f64; 3], y: [f64; 3], diagonals: bool) -> f64 {
     let either = length(x).max(length(y));
     if !diagonals {
@@ -82,8 +83,8 @@ fn longest(x: [f64; 3], y: [f64; 3], diagonals: bool) -> f64 {
 /// Returns the level of detail for gradients of a direction into a cube map whose faces have `edge` texels in each
 /// direction.
 ///
-/// An H200 compares the places on the cube of the direction and of its sums with the gradients. If one of these is on
-/// another face, the sum and the difference of the gradients do not count.
+/// An H200 compares the place on the cube of the direction with those of `direction + x` and `direction + y`. If one of
+/// these is on another face, the sum and the difference of the gradients do not count.
 pub fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -> f32 {
     let (face, _) = cube::face(direction);
     let [on_x, on_y] = [x, y].map(|gradient| {
@@ -99,8 +100,8 @@ pub fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -
     logarithm(longest(on_x.1, on_y.1, on_x.0 && on_y.0))
 }
 
-/// Returns the place of a direction through `other` in the plane of `face`, in which the face is from -1 to 1. Adjacent
-/// faces are unfolded into the plane.
+/// Returns the place of a direction through `other` in the plane of `face`, which extends from -1 to 1 there. The
+/// other faces are unfolded into the plane.
 fn unfolded(direction: [f64; 3], face: u32, other: u32) -> [f64; 2] {
     let axis = |face: u32| (face / 2) as usize;
     let sign = |face: u32| if face & 1 == 0 { 1.0 } else { -1.0 };

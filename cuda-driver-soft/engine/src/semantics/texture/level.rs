@@ -1,4 +1,4 @@
-//! Selects the levels of a mipmap to sample from a level of detail.
+//! Selects the levels of a mipmap that are sampled for a level of detail.
 
 /// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

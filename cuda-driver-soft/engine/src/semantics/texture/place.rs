@@ -9,7 +9,7 @@ pub enum Address {
     Clamp,
     /// The texture repeats, and every other copy is mirrored.
     Mirror,
-    /// There is a border color.
+    /// Texels beyond the ends have the border color.
     Border,
 }
 

@@ -274,7 +274,7 @@ fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
 }
 
 /// Rounds `sum` to the nearest f32, with ties away from zero. The unit of `sum` is 2^-35 times the leading bit of a
-/// float with the biased exponent `exponent`.
+/// float with the biased exponent `exponent`. A subnormal result becomes a zero of its sign.
 fn round(sum: i128, exponent: i32) -> u32 {
     let sign = if sum < 0 { 0x8000_0000 } else { 0 };
     let n = sum.unsigned_abs();
@@ -311,7 +311,7 @@ pub fn store(channel: Channel, value: u32) -> u32 {
     }
 }
 
-/// Truncates an f32 to a half. A NaN keeps its upper bits.
+/// Truncates an f32 to a half. A NaN keeps its upper bits, and becomes an infinity if they are 0.
 fn half_toward_zero(bits: u32) -> u32 {
     let (sign, exponent, mantissa) = (bits >> 16 & 0x8000, bits >> 23 & 0xff, bits & 0x7f_ffff);
     let magnitude = match exponent {

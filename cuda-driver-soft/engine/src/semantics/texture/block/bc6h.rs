@@ -1,8 +1,8 @@
-//! BC6H: fourteen modes of color endpoints of halves.
+//! BC6H: blocks of colors whose channels are halves, in fourteen modes.
 
 use super::partitions::{Bits, index_place, subset, weight};
 
-/// A run of bits of an endpoint: channel, endpoint, first and last bit. The first one is the lowest in the block.
+/// A run of bits of an endpoint: channel, endpoint, first and last bit. The first bit is the lowest in the block.
 type Run = (usize, usize, u32, u32);
 
 /// The fields of a block in a mode.
@@ -10,8 +10,9 @@ struct Mode {
     /// True if the endpoints after the first one are differences from it.
     differences: bool,
     subsets: usize,
-    /// The size of the first endpoint, and of the others by channel.
+    /// The size of a channel of the first endpoint in bits.
     first: u32,
+    /// The size of each channel of the other endpoints in bits.
     others: [u32; 3],
     runs: &'static str,
 }

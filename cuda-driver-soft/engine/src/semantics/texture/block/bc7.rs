@@ -1,8 +1,8 @@
-//! BC7: eight modes of color endpoints of 8 bits.
+//! BC7: blocks of colors whose channels have 8 bits, in eight modes.
 
 use super::partitions::{Bits, index_place, subset, weight};
 
-/// The fields of a block in a mode, in bits.
+/// The layout of a block in a mode. All numbers but `subsets` are sizes in bits.
 struct Mode {
     subsets: usize,
     partition: u32,
@@ -47,6 +47,7 @@ impl Mode {
     }
 }
 
+/// The modes by number. The numbers of each are in the order of the fields of [`Mode`].
 const MODES: [Mode; 8] = [
     Mode::new([3, 4, 0, 0, 4, 0, 1, 0, 3, 0]),
     Mode::new([2, 6, 0, 0, 6, 0, 0, 1, 3, 0]),
@@ -84,13 +85,13 @@ pub(super) fn texel(block: u128, at: usize) -> [u32; 4] {
         }
     }
     let low = u32::from(mode.own_low_bit || mode.shared_low_bit);
-    let mut shared = 0;
+    let mut low_bit = 0;
     for (i, end) in fields[..ends].iter_mut().enumerate() {
         if mode.own_low_bit || mode.shared_low_bit && i % 2 == 0 {
-            shared = bits.take(1);
+            low_bit = bits.take(1);
         }
         if low != 0 {
-            *end = end.map(|field| field << 1 | shared);
+            *end = end.map(|field| field << 1 | low_bit);
         }
     }
     let first = bits.place();

@@ -1,4 +1,7 @@
-//! The partitions of blocks of BC6H and BC7 into subsets of texels, and the weights of their indices.
+//! Parts common to BC6H and BC7: the partitions of a block into subsets of texels, the weights of the indices, and a
+//! reader of bits.
+//!
+//! The index of one texel of each subset, the anchor, has one bit less than the others.
 
 /// The subset of each texel, one bit a texel, of partitions into two subsets.
 #[rustfmt::skip] // a table
@@ -23,19 +26,21 @@ const THREE: [u32; 64] = [
     0xaaaa_1414, 0xa050_50a0, 0xa0a5_a5a0, 0x9600_0000, 0x4080_4080, 0xa9a8_a9a8, 0xaaaa_aa44, 0x2a4a_5254,
 ];
 
-/// The texel of the second of two subsets whose index has one bit less.
+/// The anchor of the second subset, by partition into two subsets.
 #[rustfmt::skip] // a table
 const SECOND_OF_TWO: [u8; 64] = [
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 2, 8, 2, 2, 8, 8, 15, 2, 8, 2, 2, 8, 8, 2, 2,
     15, 15, 6, 8, 2, 8, 15, 15, 2, 8, 2, 2, 2, 15, 15, 6, 6, 2, 6, 8, 15, 15, 2, 2, 15, 15, 15, 15, 15, 2, 2, 15,
 ];
 
-/// The texels of the second and of the third of three subsets whose index has one bit less.
+/// The anchor of the second subset, by partition into three subsets.
 #[rustfmt::skip] // a table
 const SECOND_OF_THREE: [u8; 64] = [
     3, 3, 15, 15, 8, 3, 15, 15, 8, 8, 6, 6, 6, 5, 3, 3, 3, 3, 8, 15, 3, 3, 6, 10, 5, 8, 8, 6, 8, 5, 15, 15,
     8, 15, 3, 5, 6, 10, 8, 15, 15, 3, 15, 5, 15, 15, 15, 15, 3, 15, 5, 5, 5, 8, 5, 10, 5, 10, 8, 13, 15, 12, 3, 3,
 ];
+
+/// The anchor of the third subset, by partition into three subsets.
 #[rustfmt::skip] // a table
 const THIRD: [u8; 64] = [
     15, 8, 8, 3, 15, 15, 3, 8, 15, 15, 15, 15, 15, 15, 15, 8, 15, 8, 15, 3, 15, 8, 15, 8, 3, 15, 6, 10, 15, 15, 10, 8,
@@ -51,7 +56,7 @@ pub(super) fn subset(subsets: usize, partition: usize, at: usize) -> usize {
     }
 }
 
-/// Returns true for a texel whose index has one bit less: one texel of each subset.
+/// Returns true if a texel is the anchor of its subset.
 pub(super) fn is_anchor(subsets: usize, partition: usize, at: usize) -> bool {
     let is = |table: &[u8; 64]| usize::from(table[partition]) == at;
     match subsets {
@@ -62,7 +67,7 @@ pub(super) fn is_anchor(subsets: usize, partition: usize, at: usize) -> bool {
     }
 }
 
-/// Returns the first bit of the index of a texel, counted from the first index, and its number of bits.
+/// Returns the position of a texel's index, in bits from the first texel's index on, and its number of bits.
 pub(super) fn index_place(subsets: usize, partition: usize, at: usize, bits: u32) -> (u32, u32) {
     let size = |at| bits - u32::from(is_anchor(subsets, partition, at));
     ((0..at).map(size).sum(), size(at))
