@@ -1,7 +1,7 @@
 //! Hashes of names and numbers that come from a text.
 //!
-//! The hashes depend on random numbers that each process chooses, so nobody can make a text whose names collide: it
-//! would take time quadratic in its length.
+//! The hashes depend on random numbers that each process chooses, so nobody can write a text whose names collide.
+//! Loading such a text would take time quadratic in its length.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,10 +18,10 @@ impl Default for Seeds {
     }
 }
 
-/// The fractional part of the golden ratio.
+/// The fractional part of the golden ratio, times 2^64.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the halves of a product, folded: each bit depends on all bits of both numbers.
+/// Returns the exclusive or of the two halves of a product. It depends on all bits of both numbers.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -126,13 +126,13 @@ pub(crate) mod tests {
         Some([first, first ^ bits])
     }
 
-    /// Returns two strings of 16 letters that a hash without seed brings from one state to the same state.
+    /// Returns two strings of 16 letters that take the hash without seed from this state to equal states.
     fn pair(state: u64) -> [[u8; 16]; 2] {
         let mut known: HashMap<u64, [u8; 8]> = HashMap::new();
         for number in 0u64.. {
             let first: [u8; 8] = std::array::from_fn(|i| b'a' + (number >> (4 * i) & 15) as u8);
             let mixed = step(state, u64::from_le_bytes(first)).rotate_left(5);
-            // Strings that agree in the upper bits of each byte can be made equal by letters.
+            // If the states agree in the upper bits of each byte, eight more letters can make them equal.
             let Some(other) = known.insert(mixed & 0xc0c0_c0c0_c0c0_c0c0, first) else {
                 continue;
             };
@@ -145,7 +145,7 @@ pub(crate) mod tests {
                 return [join(first, 0), join(other, 1)];
             }
         }
-        unreachable!("there are pairs")
+        unreachable!("no pair collides from state {state:#x}")
     }
 
     /// Returns `2^pairs` names that have the same hash without seed.

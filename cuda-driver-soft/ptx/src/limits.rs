@@ -1,4 +1,4 @@
-//! The conditions for loading a module: newest PTX version, architecture of the device, unresolved functions, threads.
+//! The conditions for loading a module: newest PTX version, architecture, unresolved functions, number of threads.
 
 /// Conditions for loading a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,8 @@ pub struct Limits {
     pub max_version: (u32, u32),
     /// Architecture of the device: 90 for `sm_90`.
     pub sm: u32,
-    /// True if the module will be linked with others, which may define the functions that it calls.
+    /// True if the module will be linked with others, which may define the functions and variables that it only
+    /// declares.
     pub unresolved: bool,
     /// Number of threads that may check the functions of a long text. The result does not depend on it.
     pub threads: usize,

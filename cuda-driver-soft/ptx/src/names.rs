@@ -39,8 +39,8 @@ pub(crate) struct Names {
     all: Vec<Interned>,
     /// The bytes of all strings.
     bytes: Vec<u8>,
-    /// A hash table with linear probing: the upper half of a string's hash, then its index plus one; 0 if free. The
-    /// length is a power of two.
+    /// A hash table with linear probing. The upper half of a slot is the upper half of a string's hash, and the lower
+    /// half is the string's index plus one. A free slot is 0. The length is a power of two.
     slots: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ struct Interned {
     hash: u64,
     /// See [`hash::ends`].
     ends: [u64; 2],
-    /// Place in [`Names::bytes`].
+    /// Offset in [`Names::bytes`].
     start: u32,
     len: u32,
 }
@@ -68,7 +68,7 @@ impl Default for Names {
     }
 }
 
-/// The half of a slot that is the upper half of a hash.
+/// Mask of the half of a slot that is the upper half of a hash.
 const TAG: u64 = !0 << 32;
 
 impl Names {
@@ -166,7 +166,7 @@ impl Names {
         &self.bytes[start as usize..][..len as usize]
     }
 
-    /// Returns the spelling of a name, or the start of a long one: its first `most` bytes.
+    /// Returns the spelling of a name; only the first `most` bytes if its prefix has that many.
     pub(crate) fn text_up_to(&self, name: Name, most: usize) -> String {
         match self.string(name.prefix).get(..most) {
             Some(start) => String::from_utf8_lossy(start).into_owned(),
@@ -184,7 +184,8 @@ impl Names {
     }
 }
 
-/// Splits a spelling into prefix and number. A number with leading zeros or more than nine digits stays in the prefix.
+/// Splits a spelling into prefix and number. A number with leading zeros or more than nine digits stays in the prefix,
+/// as does a number without anything before it.
 fn split(text: &[u8]) -> (&[u8], u32) {
     let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     if digits == 0 || digits > 9 {

@@ -5,8 +5,8 @@ use crate::ir::{FuncId, InstId, Type, VarId};
 use crate::names::Name;
 
 /// The meaning of a name.
-// Symbols are copied for each operand. With a tag of one byte, a copy reads at once what was just written in parts,
-// which is slow.
+// Symbols are copied for each operand. With a tag of one byte, a copy would load with one access the bytes that were
+// just stored with several, and the processor could not forward them from its store buffer.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Symbol {
@@ -45,6 +45,7 @@ pub(crate) enum Symbol {
     Prototype(u32),
     /// `.branchtargets` or `.calltargets`: a range of `Ast::operands`.
     Targets {
+        /// True for `.calltargets`.
         calls: bool,
         start: u32,
         len: u32,
@@ -54,6 +55,7 @@ pub(crate) enum Symbol {
 /// The kind of a variable in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
+    /// A `.local` variable.
     Local,
     /// A `.param` variable for a call in this function.
     Argument,
@@ -139,11 +141,11 @@ impl Scopes {
         true
     }
 
-    /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that
-    /// scope already has one of them.
+    /// Declares the names with a prefix and the numbers `first` to `first + count - 1` in the current scope. Returns
+    /// false if that scope already has one of them.
     pub(crate) fn declare_range(&mut self, prefix: u32, first: u32, count: u32, symbol: Symbol) -> bool {
         if count == 0 {
-            // Declares nothing. Keeping it would only make the list longer.
+            // An empty range declares nothing.
             return true;
         }
         let depth = self.depth();

@@ -14,11 +14,11 @@ pub(crate) struct SpecialReg {
     pub(crate) vector: bool,
     /// PTX version that introduced the register, times ten.
     pub(crate) ptx: u32,
-    /// Lowest architecture that has the register.
+    /// Lowest architecture that has the register; 0 for all.
     pub(crate) sm: u32,
 }
 
-/// Returns the special registers that occur in a module, by name.
+/// Returns the special registers that can occur in a module, by name: those whose prefix is interned.
 pub(crate) fn specials(names: &Names) -> NumberMap<Name, SpecialReg> {
     use Special::*;
     use Type::{Pred, U32, U64};

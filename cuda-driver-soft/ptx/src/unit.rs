@@ -15,16 +15,16 @@ use crate::specials::SpecialReg;
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) ast: Ast,
-    /// The special registers that the module mentions.
+    /// The special registers that the module can mention; see [`specials`](crate::specials::specials).
     pub(crate) specials: NumberMap<Name, SpecialReg>,
     pub(crate) globals: NumberMap<Name, Global>,
     pub(crate) functions: Vec<Signature>,
     /// The state space of each variable.
     pub(crate) spaces: Vec<Space>,
-    /// The kind of opaque object of each variable that is one.
+    /// For each variable: the kind of opaque object that it is; `None` for other variables.
     pub(crate) opaques: Vec<Option<Opaque>>,
-    /// The module's variable for each `.shared`, `.global` or `.const` declaration inside a function, by its index in
-    /// [`Ast::vars`].
+    /// The module's variable for each `.shared`, `.global` or `.const` declaration inside a function, by the index of
+    /// the declaration in [`Ast::vars`].
     pub(crate) statics: NumberMap<u32, VarId>,
     /// The form of each opcode of [`Ast::opcodes`]; looked up on first use.
     pub(crate) forms: Vec<OnceLock<Result<Form, FormErrors>>>,
@@ -91,7 +91,8 @@ impl Unit {
     }
 }
 
-/// Returns true if a declaration may state this alignment. NVIDIA's compiler refuses 2^63, which is negative for it.
+/// Returns true if a declaration may state this alignment. NVIDIA's compiler refuses 2^63, which it reads as a negative
+/// number.
 pub(crate) fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= i64::MAX as u64
 }
@@ -101,12 +102,13 @@ pub(crate) fn alignment(var: &Var) -> u64 {
     var.align.unwrap_or(0).max(var.element()).max(1)
 }
 
-/// Returns the end of memory that holds variables of these sizes and alignments one after the other.
+/// Returns the end of a block of memory that holds variables of these sizes and alignments one after the other.
 pub(crate) fn layout_end(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
     sizes.fold(0u64, |end, (size, align)| aligned(end, align).saturating_add(size))
 }
 
-/// Returns the first offset from `end` on that has this alignment. Sums that are too large end at the largest number.
+/// Returns the first offset from `end` on that has this alignment, limited to [`MAX_ALIGN`]; `u64::MAX` if there is
+/// none.
 fn aligned(end: u64, align: u64) -> u64 {
     end.checked_next_multiple_of(align.min(MAX_ALIGN)).unwrap_or(u64::MAX)
 }
@@ -114,7 +116,7 @@ fn aligned(end: u64, align: u64) -> u64 {
 /// Alignments in bytes are limited to this before they are used in sums.
 pub(crate) const MAX_ALIGN: u64 = 1 << 30;
 
-/// Returns the offsets of parameters: each has the next one that its alignment allows.
+/// Returns the offsets of parameters: for each one, the next offset that its alignment allows.
 pub(crate) fn offsets(vars: &[Var]) -> impl Iterator<Item = u64> {
     let mut end = 0u64;
     vars.iter().map(move |var| {

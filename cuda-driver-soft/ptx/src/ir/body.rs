@@ -4,7 +4,7 @@ use super::ids::Reg;
 use super::op::Op;
 use super::operand::Operand;
 
-/// Width of a register. PTX registers of 8 bits are kept in 16.
+/// Width of a register. A PTX register of 8 bits takes 16.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RegClass {
@@ -20,19 +20,21 @@ pub enum RegClass {
 pub struct Body {
     /// Width of each register.
     pub registers: Vec<RegClass>,
-    /// Names of the registers, in ascending order of their first registers.
+    /// Names of the declared registers, in ascending order of their first registers. Registers that lowering adds have
+    /// no names.
     pub names: Vec<RegisterName>,
     /// Places of a device function's formal parameters, in order. Empty for a kernel.
     pub params: Vec<Formal>,
     /// Places of a device function's results when it returns.
     pub returns: Vec<Formal>,
-    /// Bytes of local memory that one invocation needs: `.local` variables, `.param` variables, formal parameters.
+    /// Bytes of local memory that one invocation needs for `.local` variables, `.param` variables, formal parameters
+    /// and results. Memory of `alloca` is not included.
     pub frame_size: u32,
     /// Bytes of the `.local` variables in the frame.
     pub local_bytes: u32,
     /// Alignment of the frame, a power of two.
     pub frame_align: u32,
-    /// The instructions. Falling off the end is `ret`.
+    /// The instructions. A thread that reaches the end returns as with `ret`.
     pub insts: Vec<Inst>,
 }
 
@@ -50,7 +52,7 @@ pub struct RegisterName {
 }
 
 impl Body {
-    /// Returns the name of a register in PTX.
+    /// Returns the name of a declared register in PTX.
     pub fn register_name(&self, reg: Reg) -> Option<String> {
         let after = self.names.partition_point(|name| name.first.0 <= reg.0);
         let name = self.names[..after].last()?;
@@ -89,7 +91,7 @@ pub struct Inst {
     pub op: Op,
     /// Destination registers; `None` is the sink `_`. `setp p|q` has two, a vector load one per element.
     pub dsts: Vec<Option<Reg>>,
-    /// Source operands in the manual's order (see each [`Op`]).
+    /// Source operands in the manual's order, except where the documentation of the [`Op`] gives another.
     pub srcs: Vec<Operand>,
     /// Line in the PTX source, from 1.
     pub line: u32,

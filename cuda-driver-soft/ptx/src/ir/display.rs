@@ -40,7 +40,8 @@ impl Display for Module {
 }
 
 impl Display for Body {
-    /// Prints one line per instruction: index, guard, destinations, operation, sources, line of the source.
+    /// Prints the number of registers, the frame, the places of results and parameters, then one line per instruction:
+    /// index, guard, destinations, operation, sources, line of the source.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         writeln!(
             f,

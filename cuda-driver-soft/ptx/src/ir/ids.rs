@@ -1,4 +1,4 @@
-//! Typed indices of variables, functions, registers and other parts of a module.
+//! Typed indices of variables, functions, registers and instructions.
 
 /// Index of a [`Variable`](super::Variable) in its [`Module`](super::Module).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -33,7 +33,7 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Returns the name of a file in `.file`.
+    /// Returns the name of the file with this number.
     pub fn file(&self, number: u32) -> Option<&str> {
         let found = self.files.iter().find(|(n, _)| *n == number);
         found.map(|(_, name)| name.as_str())

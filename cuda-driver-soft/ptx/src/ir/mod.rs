@@ -2,8 +2,8 @@
 //!
 //! A [`Module`] holds variables and functions, with every name resolved. A function's [`Body`] is a flat list of
 //! [`Inst`]s over virtual registers: labels are instruction indices, `.local` and function-scope `.param` variables are
-//! offsets into the function's frame, and every modifier is a field of the instruction's [`Op`].
-//! The representation is independent of the source text and of the way in which instructions are executed.
+//! offsets into the function's frame, and every modifier that has an effect is a field of the instruction's [`Op`].
+//! The representation does not depend on the way in which instructions are executed.
 
 mod body;
 mod display;

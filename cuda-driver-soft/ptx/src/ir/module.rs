@@ -28,9 +28,9 @@ pub struct Target {
     pub sm: u32,
     /// `a` or `f` of `sm_90a`, `sm_100f`.
     pub suffix: Option<char>,
-    /// The `debug` option was given.
+    /// True if the `debug` option is given.
     pub debug: bool,
-    /// The `map_f64_to_f32` option was given.
+    /// True if the `map_f64_to_f32` option is given.
     pub map_f64_to_f32: bool,
 }
 
@@ -47,9 +47,9 @@ pub struct Variable {
     pub size: u64,
     /// Alignment in bytes, a power of two.
     pub align: u64,
-    /// Initial bytes. All bytes up to `size` that are not given are zero.
+    /// The first bytes of the initial value. All bytes after them, up to `size`, are zero.
     pub init: Vec<u8>,
-    /// Addresses in `init`, which are known only when the module is in memory.
+    /// Addresses in the initial value, which are known only when the module is in memory.
     pub relocs: Vec<Reloc>,
     /// True if declared with `.attribute(.managed)`.
     pub managed: bool,
@@ -137,9 +137,9 @@ impl Function {
         self.code.as_ref().map(Code::get)
     }
 
-    /// Returns the place in the source of the instruction in this line of the PTX text: the last `.loc` before it in
-    /// the function. Returns `None` for code without `.loc`, and for source line 0, which compilers give to code that
-    /// belongs to no line.
+    /// Returns the place in the source of the instruction in this line of the PTX text: the last `.loc` of the function
+    /// up to this line. Returns `None` for code without `.loc`, and for source line 0, which compilers give to code
+    /// that belongs to no line.
     pub fn location(&self, ptx_line: u32) -> Option<&Location> {
         let locations = &self.source.locations;
         let after = locations.partition_point(|l| l.ptx_line <= ptx_line);
@@ -148,15 +148,14 @@ impl Function {
     }
 }
 
-/// A body that is lowered on first use. Lowering cannot fail: all errors in it were reported when the module was
-/// loaded.
+/// A body that is lowered on first use. Lowering cannot fail: loading the module reported all errors in the body.
 pub struct Code {
     body: OnceLock<Body>,
     lower: Box<dyn Fn() -> Body + Send + Sync>,
 }
 
 impl Code {
-    /// Returns code that `lower` makes on first use.
+    /// Returns code whose body `lower` makes on first use.
     pub fn lazy(lower: impl Fn() -> Body + Send + Sync + 'static) -> Self {
         Code {
             body: OnceLock::new(),

@@ -1,7 +1,8 @@
-//! Operations: one variant per operation, with every modifier as a field.
+//! Operations: one variant per operation, with every modifier that has an effect as a field.
 //!
-//! Operand order is the manual's. `d`, `a`, `b`, `c` below are its names for destination and sources. Types are those
-//! written in the instruction; registers may be wider where the manual allows it (`ld`, `st`, `cvt`).
+//! Operands are in the manual's order unless a variant gives another. `d`, `a`, `b`, `c` below are the manual's names
+//! for destination and sources. Types are those written in the instruction; registers may be wider where the manual
+//! allows it (`ld`, `st`, `cvt`).
 
 use super::ids::InstId;
 use super::operand::{CallSlot, Callee};
@@ -18,7 +19,7 @@ use super::video::VideoInst;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     // --- data movement -------------------------------------------------------------------------------------------
-    /// `mov.type d, a`, also of an address or a special register. Only the width of the type matters.
+    /// `mov.type d, a`; `a` may also be an address or a special register. Only the width of the type matters.
     Mov {
         ty: Type,
     },
@@ -38,7 +39,7 @@ pub enum Op {
         from: Type,
         c: Option<Type>,
     },
-    /// `cvta.space d, a`, which makes a generic address, and with `to` `cvta.to.space d, a`; `ty` is u32 or u64.
+    /// `cvta.space d, a`, which makes a generic address, or `cvta.to.space d, a` if `to` is true; `ty` is u32 or u64.
     Cvta {
         space: Space,
         to: bool,
@@ -131,8 +132,10 @@ pub enum Op {
         ty: Type,
     },
 
-    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: the last source with
-    /// `carry_in`, the second destination with `carry_out`. After a subtraction, it is true if nothing was borrowed.
+    // --- carries and sums ----------------------------------------------------------------------------------------
+    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: the last source if
+    /// `carry_in` is true, and the second destination if `carry_out` is true. After a subtraction, it is true if
+    /// nothing was borrowed.
     AddC {
         ty: Type,
         sub: bool,
@@ -196,7 +199,8 @@ pub enum Op {
     },
     /// `fns.b32 d, mask, base, offset`
     Fns,
-    /// `lop3.b32 d, a, b, c, lut`; with `bool_op` `lop3.op.b32 d|p, a, b, c, lut, q`. The lookup table is not a source.
+    /// `lop3.b32 d, a, b, c, lut`, or `lop3.op.b32 d|p, a, b, c, lut, q` if there is a `bool_op`. The lookup table is
+    /// not a source.
     Lop3 {
         lut: u8,
         bool_op: Option<BoolOp>,
@@ -306,17 +310,18 @@ pub enum Op {
     },
 
     // --- memory --------------------------------------------------------------------------------------------------
-    /// `ld` and `ldu`: source 0 is the address. One destination per element.
+    /// `ld`, `ldu` and `multimem.ld_reduce`: source 0 is the address. One destination per element.
     Ld(MemMods),
-    /// `st`: source 0 is the address, then one source per element.
+    /// `st` and `multimem.st`: source 0 is the address, then one source per element.
     St(MemMods),
 
-    /// `atom`: source 0 is the address, then `b`, and `c` for `cas`. One destination per element.
+    /// `atom`: source 0 is the address, then `b` with one source per element, and `c` for `cas`. One destination per
+    /// element.
     Atom {
         op: AtomOp,
         mem: MemMods,
     },
-    /// `red`, and `atom` with the result `_` unless it exchanges or compares.
+    /// `red`, `multimem.red`, and `atom` with the result `_`, except `atom.exch` and `atom.cas`. Sources as for `Atom`.
     Red {
         op: AtomOp,
         mem: MemMods,
@@ -407,7 +412,7 @@ pub enum Op {
         aligned: bool,
     },
     /// `cp.async.commit_group`, `cp.async.wait_group` and `cp.async.wait_all`. They change no result, because copies
-    /// complete with their instruction, but the checks use them.
+    /// complete with their instruction, but the engine's checkers use them.
     CopyGroup(CopyGroup),
     /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` determines
     /// source 2.
@@ -415,9 +420,9 @@ pub enum Op {
         bytes: u8,
         part: CopyPart,
     },
-    /// `cp.async.bulk` and `cp.reduce.async.bulk`: the sources are the destination address, the source address and the
-    /// number of bytes. With `.multicast::cluster` sources 3 and 4 are the mask of blocks and the barrier; otherwise a
-    /// barrier is signalled by an `Mbarrier` that follows.
+    /// `cp.async.bulk`, `cp.reduce.async.bulk` and `tensormap.cp_fenceproxy`: the sources are the destination address,
+    /// the source address and the number of bytes. With `.multicast::cluster`, sources 3 and 4 are the mask of blocks
+    /// and the barrier. Without it, an `Mbarrier` that follows signals the barrier, if there is one.
     Bulk {
         to: Space,
         from: Space,
@@ -429,8 +434,8 @@ pub enum Op {
     /// `tensormap.replace`
     TensorMapReplace(TensorMapReplace),
     /// `mbarrier`: source 0 is the address (for `.pending_count`, the state), source 1 the count, the transaction
-    /// count, the state or the parity. The destination is the state, or a predicate that is true if the phase has
-    /// completed.
+    /// count, the state or the parity. The destination is the state, a predicate that is true if the phase has
+    /// completed, or the pending count.
     Mbarrier {
         op: MbarrierOp,
         space: Space,
@@ -438,8 +443,8 @@ pub enum Op {
     /// `mma` and `wmma.mma`: the sources are the registers of A, of B and of C, and with `.sp` the metadata.
     Mma(Mma),
     /// `wgmma.mma_async`: the sources are the registers of the accumulator, the registers of A or its descriptor, the
-    /// descriptor of B, and the predicate `scale-d`, which is false if the accumulator counts as zero. With `.sp`, the
-    /// metadata is the source before the first descriptor.
+    /// descriptor of B, and the predicate `scale-d`, which is false if the accumulator is to count as zero. With `.sp`,
+    /// the metadata is the source before the first descriptor.
     Wgmma(Wgmma),
     /// `ldmatrix`: source 0 is the address.
     Ldmatrix {
@@ -474,7 +479,7 @@ pub enum Op {
     Tex(Tex),
     /// `suld`, `sust`, `sured`
     Surface(Surface),
-    /// `txq`, and `suq` with `surface`: source 0 is the handle, source 1 the level if there is one.
+    /// `txq`, or `suq` if `surface` is true: source 0 is the handle, source 1 the level if there is one.
     Query {
         query: Query,
         surface: bool,
@@ -486,7 +491,8 @@ pub enum Op {
     /// An instruction without effect in this driver, such as `prefetch`, `pmevent`, `brkpt` and `wgmma.fence`.
     Nop,
 
-    /// An instruction that is known but not implemented. A kernel that contains it loads, but cannot be launched.
+    /// An instruction that is known but not implemented. A module that contains it loads, but kernels that reach it
+    /// cannot be launched.
     Unsupported {
         opcode: String,
     },
@@ -521,7 +527,8 @@ pub struct FloatMods {
     pub oob: bool,
 }
 
-/// Modifiers of `ld`, `ldu`, `st`, `atom` and `red`. Cache and eviction hints have no effect and are not kept.
+/// Modifiers of `ld`, `ldu`, `st`, `atom` and `red`. Cache and eviction hints have no effect and are not kept, except
+/// `.cv`, which becomes [`Order::Volatile`].
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemMods {

@@ -1,7 +1,7 @@
 //! Operations as PTX opcodes with their modifiers, for messages.
 //!
-//! Modifiers that do not change what an operation does (cache hints, layouts of `wmma.mma`) are not kept in the IR, and
-//! are not printed.
+//! Modifiers without an effect (cache hints, layouts of `wmma.mma`) are not kept in the IR, and are not printed. An
+//! operation that has several opcodes prints as one of them: `membar.gl` as `fence.acq_rel.gpu`.
 
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};
@@ -12,7 +12,7 @@ use super::types::{
 use super::video::{VideoEach, VideoInst, VideoOp, VideoThen};
 use std::fmt::{Debug, Display, Formatter, Result};
 
-/// Prints a modifier whose variant is named like it, such as `.rn` for `Rounding::Rn`.
+/// Prints a variant as the modifier of the same name, such as `.rn` for `Rounding::Rn`.
 struct Dot<T>(T);
 
 impl<T: Debug> Display for Dot<T> {
@@ -21,12 +21,12 @@ impl<T: Debug> Display for Dot<T> {
     }
 }
 
-/// Prints a modifier if the condition holds.
+/// Returns the modifier if the condition holds; otherwise an empty string.
 fn when(condition: bool, modifier: &'static str) -> &'static str {
     if condition { modifier } else { "" }
 }
 
-/// Prints an optional modifier.
+/// Returns the text of an optional modifier; empty for `None`.
 fn optional<T: Debug>(modifier: Option<T>) -> String {
     modifier.map_or(String::new(), |m| Dot(m).to_string())
 }
@@ -89,7 +89,7 @@ impl Display for Geometry {
     }
 }
 
-/// Prints `.m16n8k8`.
+/// Prints the shape of a matrix operation, such as `.m16n8k8`.
 struct Shape([u16; 3]);
 
 impl Display for Shape {
@@ -422,7 +422,7 @@ fn min_mods(ftz: bool, nan: bool, xorsign_abs: bool) -> String {
     [when(ftz, ".ftz"), when(nan, ".NaN"), when(xorsign_abs, ".xorsign.abs")].concat()
 }
 
-/// Prints `.relaxed.gpu.global.add.noftz.f16` after `atom` or `red`.
+/// Returns the modifiers of `atom` or `red`, such as `.relaxed.gpu.global.add.noftz.f16`.
 fn atomic(op: AtomOp, mem: &MemMods) -> String {
     let small = matches!(mem.ty, Type::F16 | Type::F16x2 | Type::BF16 | Type::BF16x2);
     let noftz = small && matches!(op, AtomOp::Add | AtomOp::Min | AtomOp::Max);
@@ -485,7 +485,7 @@ fn mbarrier(op: MbarrierOp) -> &'static str {
     }
 }
 
-/// Prints `.v4.f32`.
+/// Prints the number and the type of the elements of a memory access, such as `.v4.f32`.
 struct Elements<'a>(&'a MemMods);
 
 impl Display for Elements<'_> {
@@ -497,7 +497,7 @@ impl Display for Elements<'_> {
     }
 }
 
-/// Prints `.satfinite.s32.s8.s8.s32`.
+/// Prints the modifiers after the shape of a matrix operation, such as `.satfinite.s32.s8.s8.s32`.
 struct MmaTypes<'a>(&'a Mma);
 
 impl Display for MmaTypes<'_> {

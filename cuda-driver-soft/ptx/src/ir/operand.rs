@@ -18,7 +18,7 @@ pub enum Operand {
     Address(Address),
 }
 
-/// An address that is known when the module is loaded.
+/// An address that an instruction names: a variable, a function, or an offset into the frame or the parameter buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A variable of the module, in its own space.
@@ -91,12 +91,13 @@ pub enum Special {
 /// The target of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Callee {
-    /// A function of this module, or a declared one that the driver provides: one of
-    /// [`PROVIDED_FUNCTIONS`](crate::PROVIDED_FUNCTIONS).
+    /// A function of this module. If the module only declares it, the driver provides it (it is one of
+    /// [`PROVIDED_FUNCTIONS`](crate::PROVIDED_FUNCTIONS)), or a module to link with defines it.
     Direct(FuncId),
     /// A function whose address is the instruction's source 0.
     Indirect {
-        /// The functions of `.calltargets`. Without that directive, any function of the module with this prototype.
+        /// The functions of `.calltargets`. `None` for `.callprototype`: the call can reach any function of the module
+        /// whose address is taken.
         targets: Option<Vec<FuncId>>,
     },
 }

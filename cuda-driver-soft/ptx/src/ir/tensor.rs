@@ -10,7 +10,7 @@ pub enum TensorMode {
     Tile,
     /// `.im2col`: columns of pixels, with an offset for each dimension between the first and the last.
     Im2col,
-    /// `.im2col_no_offs`: columns of pixels.
+    /// `.im2col_no_offs`: columns of pixels, without offsets.
     Im2colNoOffsets,
 }
 
@@ -18,7 +18,7 @@ pub enum TensorMode {
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorDirection {
-    /// From global to shared memory of this block, or with [`Space::SharedCluster`] of any block of the cluster.
+    /// From global to shared memory: of this block, or of any block of the cluster if `to` is [`Space::SharedCluster`].
     Load { to: Space, multicast: bool },
     /// From shared to global memory; with `reduce`, a `cp.reduce.async.bulk.tensor`.
     Store { reduce: Option<AtomOp> },
@@ -73,7 +73,7 @@ pub enum TensorMapField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMapReplace {
     pub field: TensorMapField,
-    /// The dimension, for fields that each dimension has.
+    /// The dimension, for a field that each dimension has; otherwise 0.
     pub dimension: u8,
     pub space: Space,
 }

@@ -2,7 +2,7 @@
 
 use super::types::{AtomOp, Type};
 
-/// The geometry of a texture or surface, which decides its coordinates.
+/// The geometry of a texture or surface, which determines its coordinates.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Geometry {
@@ -53,7 +53,7 @@ pub enum Level {
     Given,
     /// `tex.grad`: the number of sources of each of the two gradients
     Gradient(u8),
-    /// `tld4`: the component that is read of four texels
+    /// `tld4`: the component that is read from four texels, 0 to 3 for red, green, blue and alpha
     Gather(u8),
 }
 

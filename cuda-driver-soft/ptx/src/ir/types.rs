@@ -31,7 +31,7 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Types of less than a byte are elements of matrices and of `cvt.pack`.
+    /// Like the other types of less than a byte: an element of matrices or of the result of `cvt.pack`.
     S4,
     U4,
     S2,
@@ -70,7 +70,7 @@ impl Type {
 /// A PTX state space. The `.param` variables of a device function and of a call are in the frame ([`Space::Local`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// No space given: a generic address
+    /// No space in the instruction: a generic address
     Generic,
     /// `.global`
     Global,
@@ -114,7 +114,7 @@ pub enum Precision {
     Approx,
 }
 
-/// Comparison operators of `setp` and `set`.
+/// Comparison operators of `setp`, `set` and `vset`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
@@ -175,11 +175,11 @@ pub enum Scope {
 /// Memory ordering of a load, store or atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// no modifier, or `.weak`
+    /// `.weak`, or no modifier of a load or store
     Weak,
-    /// `.volatile`
+    /// `.volatile`, or `.cv` of `ld`
     Volatile,
-    /// `.relaxed.scope`
+    /// `.relaxed.scope`, or no modifier of an atomic operation
     Relaxed(Scope),
     /// `.acquire.scope`
     Acquire(Scope),
@@ -281,7 +281,7 @@ pub enum AtomOp {
     Cas,
 }
 
-/// The lane from which `shfl` takes its value.
+/// The way in which `shfl` selects the lane from which it takes its value.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShflMode {
@@ -291,7 +291,7 @@ pub enum ShflMode {
     Idx,
 }
 
-/// The question that `vote` answers.
+/// The mode of `vote`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VoteMode {
@@ -328,7 +328,7 @@ pub enum MbarrierOp {
     ArriveDrop,
     /// `.arrive_drop.expect_tx`
     ArriveDropExpectTx,
-    /// `.test_wait` and `.try_wait` for the phase of a state
+    /// `.test_wait` and `.try_wait` with a state, which names a phase
     Wait,
     /// `.test_wait.parity` and `.try_wait.parity`
     WaitParity,
@@ -356,13 +356,13 @@ pub struct Mma {
     pub wmma: bool,
     /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
     pub swapped: [bool; 2],
-    /// The sparsity selector of `.sp`, whose A has half of the elements of each row; their places are in a register of
-    /// metadata
+    /// The sparsity selector of `.sp`. A then has half of the elements of each row, and a register of metadata has
+    /// their places
     pub sparse: Option<u8>,
 }
 
 impl Mma {
-    /// Returns the shape of the product of the elements of A that registers or memory hold: `k` is halved with `.sp`.
+    /// Returns the shape with the number of columns of A that registers or memory hold: with `.sp`, half of `k`.
     #[must_use]
     pub fn stored_shape(&self) -> [u16; 3] {
         let [m, n, k] = self.shape;
@@ -379,7 +379,8 @@ pub struct Wgmma {
     pub a_in_registers: bool,
     /// `imm-scale-a` and `imm-scale-b`: true if the elements of A, or of B, are negated.
     pub negated: [bool; 2],
-    /// `imm-trans-a` and `imm-trans-b`: true if A, or B, is stored with `k` as the slower dimension.
+    /// `imm-trans-a` and `imm-trans-b`: true if the elements of A, or B, that follow each other in memory differ in
+    /// `m`, or `n`, and not in `k`.
     pub transposed: [bool; 2],
 }
 

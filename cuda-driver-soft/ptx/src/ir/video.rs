@@ -29,6 +29,7 @@ pub enum VideoOp {
     Shl {
         wrap: bool,
     },
+    /// The shift amount is taken as for `Shl`.
     Shr {
         wrap: bool,
     },
@@ -50,7 +51,7 @@ pub enum VideoPart {
 }
 
 impl VideoPart {
-    /// All selectors.
+    /// All parts.
     pub const ALL: [VideoPart; 7] = {
         use VideoPart::*;
         [Word, B0, B1, B2, B3, H0, H1]
@@ -116,7 +117,7 @@ pub struct VideoMad {
     pub plus_one: bool,
     /// `.sat`
     pub sat: bool,
-    /// 7 for `.shr7`, 15 for `.shr15`, else 0
+    /// Bits by which the result is shifted right: 7 for `.shr7`, 15 for `.shr15`, else 0
     pub shift: u32,
 }
 
@@ -142,10 +143,10 @@ pub enum VideoEach {
 /// The modifiers of a packed video instruction with `N` elements: 2 half-words or 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoPacked<const N: usize> {
-    /// For each element, lowest first: the index of the first operand among the `2 N` elements of `{b, a}`. By default
-    /// 0, 1 ….
+    /// For each element of the result, lowest first: the index of its first operand. Indices below `N` are elements of
+    /// `a`, and indices from `N` on are elements of `b`. Without a selector: 0, 1 ….
     pub a: [u8; N],
-    /// The same for the second operand. By default `N`, `N + 1` ….
+    /// The same for the second operand. Without a selector: `N`, `N + 1` ….
     pub b: [u8; N],
     /// True if the type of the first operand is signed.
     pub a_signed: bool,
@@ -155,7 +156,7 @@ pub struct VideoPacked<const N: usize> {
     pub signed: bool,
     /// `.sat`
     pub sat: bool,
-    /// The elements that are computed, one bit each.
+    /// The elements of the result that are computed, one bit each, lowest first.
     pub mask: u8,
     /// True for `.add`: the sum of the results is added to `c`. Otherwise elements outside of `mask` come from `c`.
     pub add: bool,
