@@ -6,14 +6,15 @@
 //! panic.
 //!
 //! Kernels are interpreted: each instruction runs for the 32 lanes of a warp at once. With [`Engine::Compiled`] or
-//! [`Engine::Auto`], warps whose lanes are all active run machine code instead, in groups of neighbouring lanes.
+//! [`Engine::Auto`], warps whose lanes are all active can run machine code instead, in groups of neighbouring lanes, if
+//! the CPU is an x86-64 with AVX2.
 //!
 //! The interpreter is slow without optimisation: set `opt-level = 3` in `[profile.dev.package.cuda-driver-soft-engine]`
 //! of the workspace that uses this crate.
 //!
-//! Unsafe code is in `memory`, `code` (registers and handlers), `ops`, and in a few places of `lanes`, `warp` and
-//! `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. The other modules have
-//! none.
+//! Unsafe code is in `memory`, `code` (registers, handlers and their observation), `ops`, and in a few places of
+//! `lanes`, `warp` and `grid`: handlers run some 10^9 times a second, and checked accesses would double their cost. The
+//! other modules have none.
 #![doc = include_str!("rooms.md")]
 // All output goes through `host::console`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

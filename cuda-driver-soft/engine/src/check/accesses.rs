@@ -15,11 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Receives the footprint of a launch when it has ended.
 type OnEnd = Box<dyn FnOnce(Footprint) + Send>;
 
-/// Returns the observer of one launch that passes its footprint to a function at the end.
+/// Returns an observer for one launch, which passes the footprint of the launch to a function when it has ended.
 pub fn footprint_of_launch(on_end: impl FnOnce(Footprint) + Send + 'static) -> Observers {
     Observers::of(Arc::new(Accesses(Mutex::new(Some(Box::new(on_end))))))
 }
 
+/// The observer, with the function that the launch takes.
 struct Accesses(Mutex<Option<OnEnd>>);
 
 impl Observer for Accesses {

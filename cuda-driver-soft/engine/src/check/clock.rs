@@ -1,8 +1,8 @@
 //! Vector clocks: the accesses of other threads that are ordered before the next access of a thread.
 //!
 //! All threads of a block share one counter, the time of the block, which advances whenever threads of the block
-//! synchronise. A clock has entries for whole blocks, for whole warps and for single threads, because barriers order
-//! many threads at once.
+//! synchronise or run a fence. A moment is a value of this counter. A clock has entries for whole blocks, for whole
+//! warps and for single threads, because barriers order many threads at once.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Threads(u64);
 
+/// The number that stands for all warps of a block, or all lanes of a warp.
 const ALL: u64 = 0xff;
 
 impl Threads {
@@ -94,7 +95,7 @@ impl Clock {
         })
     }
 
-    /// Returns true if this moment of a thread is in the clock.
+    /// Returns true if the clock has this moment of a thread, or a later one.
     pub(super) fn covers(&self, thread: ThreadId, time: u32) -> bool {
         let (warp, lane) = (thread.warp.into(), thread.lane.into());
         let known = |threads| {

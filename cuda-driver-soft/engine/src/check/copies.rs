@@ -12,7 +12,7 @@ pub(super) struct WarpCopy {
     pub(super) addresses: [u64; LANES],
     /// Bytes of each copy.
     pub(super) bytes: u32,
-    /// The instruction.
+    /// The instruction, as a number in the launch.
     pub(super) site: u32,
     /// For each lane, the number of groups that it had committed before these copies.
     groups: [u32; LANES],
@@ -38,7 +38,7 @@ impl Copies {
         self.pending.is_empty()
     }
 
-    /// Adds copies.
+    /// Adds the copies of lanes of a warp.
     pub(super) fn add(&mut self, warp: u8, lanes: Mask, addresses: [u64; LANES], (bytes, site): (u32, u32)) {
         let groups = *self.commits(warp);
         self.pending.push(WarpCopy {
@@ -57,8 +57,8 @@ impl Copies {
         lanes::iter(lanes).for_each(|lane| commits[lane] += 1);
     }
 
-    /// Waits for copies of these lanes: for all of them, or for those of all groups except the latest `newest`. Calls
-    /// `done` with each completed copy; its `lanes` are those that waited for it.
+    /// Waits for copies of these lanes: for all of them if `newest` is `None`, else for those of all committed groups
+    /// except the `newest` last ones. Calls `done` with each completed copy; its `lanes` are those that waited for it.
     pub(super) fn wait(&mut self, warp: u8, lanes: Mask, newest: Option<u32>, mut done: impl FnMut(&WarpCopy)) {
         let commits = *self.commits(warp);
         for copy in self.pending.iter_mut().filter(|copy| copy.warp == warp) {

@@ -12,16 +12,16 @@ pub struct Checks(u32);
 impl Checks {
     /// No check.
     pub const NONE: Checks = Checks(0);
-    /// Accesses out of bounds, misaligned, to freed memory or to the wrong space. Costs nothing: kernels always run
-    /// with these checks.
+    /// Accesses out of bounds, misaligned, to freed memory or to the wrong space, memory that is freed twice, and stack
+    /// overflows. Costs nothing: kernels always run with these checks.
     pub const MEMORY: Checks = Checks(1);
     /// Reads of uninitialised memory.
     pub const INIT: Checks = Checks(2);
     /// Unordered accesses to the same byte, one of them a write.
     pub const RACE: Checks = Checks(4);
-    /// Barriers that only some of the threads reach, and wrong masks of warp-level instructions.
+    /// Barriers that only some of the threads reach, wrong masks of warp-level instructions, and deadlocks.
     pub const SYNC: Checks = Checks(8);
-    /// Memory and handles that the program did not free.
+    /// Memory that the program did not free, and objects that it did not destroy.
     pub const LEAKS: Checks = Checks(16);
     /// All checks of kernels: memory, init, race and sync.
     pub const KERNELS: Checks = Checks(15);
@@ -59,7 +59,7 @@ impl Checks {
         Ok(checks)
     }
 
-    /// Returns the name of a single check.
+    /// Returns the name of a single check, as findings display it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -100,15 +100,15 @@ impl std::error::Error for UnknownCheck {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The check that found it: one of the constants of [`Checks`].
+    /// The check that found it: a single one.
     pub check: Checks,
-    /// Name of the kernel; empty for a leak, and for a race between copies.
+    /// Name of the kernel; empty for a leak, and for a race without a kernel, such as one between two copies.
     pub kernel: String,
-    /// The error in one sentence.
+    /// A description of the error, without its places.
     pub problem: String,
-    /// The instructions that cause the error, starting with the one that was being checked.
+    /// The instructions that cause the error, the later one of a race first. Leaks, copies and fills have none.
     pub places: Vec<Place>,
-    /// The allocation, for an access to global memory.
+    /// The allocation of global memory that was accessed or not freed.
     pub allocation: Option<AllocationPlace>,
     /// A way to correct the program.
     pub advice: &'static str,
@@ -138,9 +138,9 @@ pub struct AllocationPlace {
     pub base: u64,
     /// Size of the allocation in bytes.
     pub bytes: u64,
-    /// Offset of the access in the allocation.
+    /// Distance in bytes from `base` to the accessed address, which may be past the end; 0 for a leak.
     pub offset: u64,
-    /// The kind of memory and the call that made it.
+    /// The kind of memory and, if known, the place in the program that allocated it.
     pub origin: String,
 }
 
@@ -192,7 +192,7 @@ impl Place {
 }
 
 impl Finding {
-    /// Returns the finding that the allocation at an address was not freed.
+    /// Returns the finding that the allocation at an address was not freed; `None` if there is no allocation.
     #[must_use]
     pub fn leak(address: u64) -> Option<Finding> {
         let allocation = AllocationPlace::of(address)?;

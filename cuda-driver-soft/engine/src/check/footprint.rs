@@ -1,4 +1,5 @@
-//! The global memory that a launch, a copy or a fill reads and writes, for the check of races between them.
+//! The global memory that a launch, a copy, a fill or the program's own code reads and writes, for the check of races
+//! between them.
 
 use super::finding::Place;
 use crate::id_map::IdMap;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes of a unit. The accesses to a unit are a word of bits, and a report names one access for the whole unit.
+/// Bytes of a unit. The accesses to a unit are recorded in words of one bit per byte, and a report names the first read
+/// or write of the unit, which may be that of another byte.
 const UNIT: u64 = 64;
 const UNITS: usize = (PAGE / UNIT) as usize;
 
@@ -29,24 +31,26 @@ struct Page {
     allocation: u64,
     read: [u64; UNITS],
     written: [u64; UNITS],
-    /// Bytes with an access that is neither atomic nor volatile.
+    /// Bytes with an access that is neither atomic, volatile nor otherwise strong.
     weak: [u64; UNITS],
+    /// The first read of each unit.
     readers: [Who; UNITS],
+    /// The first write of each unit.
     writers: [Who; UNITS],
 }
 
-/// A range of an allocation that a copy or fill accesses.
+/// A range of an allocation that a copy, a fill or the program's own code accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The identity of the allocation.
     pub allocation: u64,
     /// The addresses.
     pub range: Range<u64>,
-    /// True if the range is written.
+    /// True if the range is written, false if it is read.
     pub writes: bool,
 }
 
-/// The global memory that a launch, a copy or a fill accesses.
+/// The global memory that a launch, a copy, a fill or the program's own code accesses.
 #[derive(Default)]
 pub struct Footprint {
     pages: IdMap<u64, Box<Page>>,
@@ -69,13 +73,13 @@ impl fmt::Debug for Footprint {
 #[derive(Debug)]
 pub(super) struct Overlap {
     pub(super) address: u64,
-    /// The instruction of each footprint that accesses the memory; `None` for a copy or fill.
+    /// The instruction of each footprint that accesses the memory; `None` for work that is not a launch.
     pub(super) places: [Option<Place>; 2],
     /// For each footprint, true if it writes.
     pub(super) writes: [bool; 2],
 }
 
-/// The bits of one word that a footprint accesses.
+/// The accesses of a footprint to one unit, with one bit for each byte.
 #[derive(Clone, Copy, Default)]
 struct Word {
     read: u64,
@@ -84,7 +88,7 @@ struct Word {
 }
 
 impl Footprint {
-    /// Returns the footprint of a copy or fill.
+    /// Returns the footprint of a copy, a fill or an access of the program's own code.
     #[must_use]
     pub fn of_spans(spans: Vec<Span>) -> Self {
         Footprint {
@@ -141,7 +145,7 @@ impl Footprint {
         }
     }
 
-    /// Returns the words of all pages that are accessed: the allocation, the first address, and the accesses.
+    /// Returns the units in pages that are accessed: the allocation, the unit's first address, and the accesses.
     fn words_of_pages(&self) -> impl Iterator<Item = (u64, u64, Word)> {
         self.pages.iter().flat_map(|(number, page)| {
             (0..UNITS).filter_map(move |unit| {
@@ -152,7 +156,7 @@ impl Footprint {
         })
     }
 
-    /// Returns the accesses to a word of an allocation.
+    /// Returns the accesses to the unit of an allocation at an address.
     fn word(&self, allocation: u64, address: u64) -> Word {
         let page = self
             .pages
@@ -176,7 +180,8 @@ impl Footprint {
     }
 
     /// Returns the lowest memory that two footprints share and that at least one of them writes, unless both accesses
-    /// are atomic or volatile. Returns `None` for launches that synchronise with each other through memory.
+    /// are strong. Returns `None` for launches that synchronise with each other through memory: one runs a fence or a
+    /// release and writes memory that the other one reads, both with strong accesses.
     pub(super) fn overlap(&self, other: &Footprint) -> Option<Overlap> {
         let mut least: Option<(u64, u64, Word, Word)> = None;
         let mut synchronise = false;
@@ -232,7 +237,7 @@ impl Footprint {
         })
     }
 
-    /// Returns the place of a kernel's recorded access to a word.
+    /// Returns the place of a kernel's first read or write of the unit at an address.
     fn place(&self, allocation: u64, address: u64, writes: bool) -> Option<Place> {
         let page = self
             .pages
@@ -259,7 +264,7 @@ impl Page {
     }
 }
 
-/// Returns the bits of a range of bytes in a word.
+/// Returns the bits of a range of bytes in a unit.
 fn mask(first: u64, bytes: u64) -> u64 {
     (u64::MAX >> (UNIT - bytes)) << first
 }

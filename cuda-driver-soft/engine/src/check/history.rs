@@ -1,5 +1,5 @@
-//! Finds races between launches, copies and fills: compares the memory that each of them accesses with the memory of
-//! all work that is not ordered with it.
+//! Finds races between launches, copies, fills and the program's own code: compares the memory that each of them
+//! accesses with the memory of all work that is not ordered with it.
 
 use super::Checker;
 use super::finding::{AllocationPlace, Checks, Finding};
@@ -7,16 +7,16 @@ use super::footprint::{Footprint, Overlap};
 use std::collections::HashSet;
 use std::sync::PoisonError;
 
-/// A launch, a copy or a fill in the order of the program's work.
+/// A launch, a copy, a fill or an access of the program's own code, in the order of the program's work.
 #[derive(Clone, Debug)]
 pub struct OrderedWork {
-    /// Identifies the work: a chain of work, and its number in the chain.
+    /// Identifies the work: the number of a chain of ordered work, and the number of this work in the chain.
     pub moment: (u32, u64),
     /// A number that increases with each submission.
     pub serial: u64,
     /// Name of the kernel; empty for other work.
     pub kernel: String,
-    /// A description of the work.
+    /// A description of the work, such as `a copy of 16 bytes`.
     pub description: String,
 }
 
@@ -24,7 +24,7 @@ pub struct OrderedWork {
 #[derive(Debug, Default)]
 pub(super) struct History {
     works: Vec<(OrderedWork, Footprint)>,
-    /// The pairs that were reported.
+    /// The pairs that were reported, by description and PTX line.
     reported: HashSet<[(String, u32); 2]>,
 }
 
@@ -45,7 +45,7 @@ impl Checker {
             if is_after(other.moment) {
                 continue;
             }
-            // The report lists the work that was submitted last first.
+            // The report begins with the work that was submitted later.
             let ordered = match other.serial < work.serial {
                 true => footprint.overlap(of_other).map(|overlap| ([&work, other], overlap)),
                 false => of_other.overlap(&footprint).map(|overlap| ([other, &work], overlap)),
@@ -82,7 +82,7 @@ fn finding([later, earlier]: [&OrderedWork; 2], overlap: Overlap) -> Finding {
         ),
         places: overlap.places.into_iter().flatten().collect(),
         allocation: AllocationPlace::of(overlap.address),
-        advice: "record an event after the first one and let the other one's stream wait for it, or wait for the first \
-                 one's stream before the second call",
+        advice: "record an event after the earlier work and let the stream of the later work wait for it, or wait for \
+                 the earlier work before the later call",
     }
 }

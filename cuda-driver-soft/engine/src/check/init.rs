@@ -1,5 +1,5 @@
-//! The checker of uninitialised reads: records the written bytes of shared and local memory, and looks up the
-//! written bytes of device memory.
+//! The checker of uninitialised reads: records the bytes of shared and local memory that kernels write, and checks and
+//! adds to the record that `memory` keeps of the written bytes of device memory.
 
 use super::warp_access::{Effect, hull, span};
 use crate::lanes::{self, LANES, Mask};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct BlockWritten {
     pub(super) shared: Bits,
-    /// A part of the shared memory that was written.
+    /// A part of the shared memory whose bytes are all written: a shortcut for most accesses.
     pub(super) known: KnownRange,
     /// For each warp: the bits of its lanes, one lane after the other, and the number of bytes of a lane.
     local: Vec<(Bits, u64)>,
@@ -82,7 +82,7 @@ impl WrittenByOthers {
     }
 
     /// Adds to `written` the bytes in a range of a block's shared memory that other blocks have written.
-    pub(super) fn move_to(&self, block: u64, written: &Bits, range: Range<u64>) {
+    pub(super) fn copy_to(&self, block: u64, written: &Bits, range: Range<u64>) {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bits) = blocks.get(&block) {
             let bytes = range.filter(|byte| bits.any(*byte..*byte + 1));
@@ -97,7 +97,7 @@ pub(super) struct Maps {
     recent: Vec<RecentMap>,
 }
 
-/// An allocation, and a part of it that was written.
+/// An allocation, and a part of it whose bytes are all written.
 #[derive(Debug)]
 struct RecentMap {
     map: Arc<WrittenMap>,
@@ -150,8 +150,9 @@ impl Maps {
         Some(self.recent.len() - 1)
     }
 
-    /// Returns true if an access whose lanes are in a range neither reads nor writes unwritten memory. `is_span` is
-    /// true for lanes that are next to each other, or all at one address.
+    /// Returns true if an access whose lanes are in a range needs no check and no record: see [`is_simple`]. `is_span`
+    /// is true for lanes that are next to each other, or all at one address. Memory that is not tracked counts as
+    /// written, but other lanes of the range may access an allocation that is tracked.
     #[inline]
     pub(super) fn is_simple(&mut self, range: Range<u64>, is_span: bool, effect: (Effect, bool)) -> bool {
         let Some(recent) = self.find(range.start, range.end.wrapping_sub(range.start)) else {
@@ -209,8 +210,8 @@ impl Maps {
     }
 }
 
-/// Returns true if an access inside a range neither reads nor writes unwritten memory. Otherwise the lanes must be
-/// checked one by one.
+/// Returns true if an access inside a range needs no check and no record: it reads bytes that need not be written, or
+/// all bytes of the range are written. Otherwise the lanes must be checked one by one.
 pub(super) fn is_simple(
     bits: &Bits,
     known: &mut KnownRange,
@@ -220,8 +221,9 @@ pub(super) fn is_simple(
     (effect == Effect::Read && !needs_value) || known.covers(bits, range)
 }
 
-/// Returns true if no byte of some element of a range was written. Elements that are written in part are accepted,
-/// because compilers copy the padding of structures.
+/// Returns true if a range has an element of which no byte was written. `element` is the bytes of an element, or 0 if
+/// the range is one element. Elements that are written in part are accepted, because compilers copy the padding of
+/// structures.
 pub(super) fn is_unwritten(bits: &Bits, range: std::ops::Range<u64>, element: u64) -> bool {
     let element = if element == 0 { range.end - range.start } else { element }.max(1);
     let mut at = range.start;

@@ -1,6 +1,6 @@
-//! The lanes that access the units of a line of shadow memory, by number.
+//! Maps of the lanes that access the units of a line of shadow memory.
 //!
-//! Few different patterns of lanes occur in a kernel, so stamps have the number of a pattern in a table.
+//! Few different maps occur in a kernel, so stamps have the number of a map in a table.
 
 use crate::lanes::{LANES, Mask};
 use std::collections::HashMap;
@@ -41,16 +41,16 @@ enum Operation {
 /// A remembered operation: its operands and the result.
 type Memo = ((Operation, MapId, MapId, Units), MapId);
 
-/// The lanes that access the units of a line, for all stamps.
+/// The table of the maps of all stamps.
 #[derive(Debug)]
 pub(super) struct LaneMaps {
     maps: Vec<LaneMap>,
-    /// For each map, the units that one lane accesses.
+    /// For each map, the units that exactly one lane accesses.
     single: Vec<Units>,
     numbers: HashMap<LaneMap, MapId>,
     /// The latest operations, by a hash of their operands.
     memos: Box<[Memo; Self::MEMOS]>,
-    /// The number of maps from which on no parts are made.
+    /// The number of maps at which the table is full.
     most: usize,
 }
 
@@ -86,7 +86,7 @@ impl LaneMaps {
         }
     }
 
-    /// Returns the number of a map.
+    /// Returns the number of a map. Adds the map if it is new.
     pub(super) fn number(&mut self, map: LaneMap) -> MapId {
         *self.numbers.entry(map).or_insert_with(|| {
             let single = (0..LANES).filter(|unit| map[*unit].is_power_of_two());
@@ -101,7 +101,7 @@ impl LaneMaps {
         self.maps[map as usize][unit % LANES]
     }
 
-    /// Returns the units whose lanes in the first map are all in the second one, too.
+    /// Returns those of the units whose lanes in the first map are all in the second one, too.
     #[inline]
     pub(super) fn inside(&self, inner: MapId, outer: MapId, units: Units) -> Units {
         if inner == outer {
@@ -115,7 +115,7 @@ impl LaneMaps {
         inside & units
     }
 
-    /// Returns true if one lane accesses each unit in the second map, and no other one in the first map.
+    /// Returns true if exactly one lane accesses each unit in the new map, and no other lane does so in the old one.
     #[inline]
     pub(super) fn is_same_lane(&self, old: MapId, new: MapId, units: Units) -> bool {
         units & !self.single[new as usize] == 0 && self.inside(old, new, units) == units
@@ -142,6 +142,7 @@ impl LaneMaps {
         })
     }
 
+    /// Returns the number of the map that an operation makes: `of` returns the lanes of each unit.
     #[inline]
     fn result(
         &mut self,

@@ -15,7 +15,7 @@ pub(super) struct AccessPattern {
     pub(super) hull: (u64, u64),
     /// True if the lanes are next to each other, or all at one address.
     pub(super) is_span: bool,
-    /// True if lane `i` accesses word `i` of a line.
+    /// True if all lanes are active and lane `i` accesses word `i` of a line.
     pub(super) is_row: bool,
     /// The lines; none if units or single lanes must be checked one by one.
     pub(super) lines: Vec<LineAccess>,
@@ -28,11 +28,12 @@ pub(super) struct Patterns {
     pub(super) maps: LaneMaps,
 }
 
-/// A pattern, with the distance of each lane's address from the first one, and the maps of its lines.
+/// A pattern, with the distance of each lane's address from that of the first active lane, and the maps of its lines.
 pub(super) type FoundPattern<'p> = (&'p Lanes<u64>, &'p AccessPattern, &'p mut LaneMaps);
 
 impl Patterns {
-    /// Returns the address of the first lane of an access, and the pattern; `None` if the addresses have no pattern.
+    /// Returns the address of the first active lane of an access, and the pattern; `None` if no pattern is kept.
+    /// `number` is that of the instruction in the launch.
     pub(super) fn of_access(
         &mut self,
         number: u32,
@@ -59,7 +60,7 @@ impl Patterns {
         Some((base, (distances, pattern, maps)))
     }
 
-    /// Returns the pattern of a request; `None` if the addresses have none.
+    /// Returns the pattern of a request by the instruction with this number; `None` if no pattern is kept.
     pub(super) fn of_request(
         &mut self,
         number: u32,
@@ -90,7 +91,8 @@ fn of_site(sites: &mut Vec<PatternCache<AccessPattern, LINE>>, number: u32) -> &
     &mut sites[number]
 }
 
-/// Adds the pattern of a request that was not found. Returns `None` if no pattern is kept.
+/// Adds the pattern of a request that was not found. Returns `None` if no pattern is kept: the addresses of the
+/// instruction have had none for some time, or the table of maps is full.
 #[inline(never)]
 fn insert(
     site: &mut PatternCache<AccessPattern, LINE>,
@@ -123,10 +125,10 @@ fn insert(
 pub(super) struct LineAccess {
     /// The distance in bytes of the line from the line of the first active lane.
     pub(super) distance: u64,
-    /// The quarter of the line whose bytes are accessed; `None` if words of the line are.
+    /// The quarter of the line whose bytes are accessed; `None` if whole words are accessed.
     pub(super) quarter: Option<u8>,
-    /// The units, and the lanes that access them. If several lanes that are not neighbours access a unit, the units are
-    /// accessed several times.
+    /// The units, and the lanes that access them, in turns: a unit is in several turns if several groups of lanes
+    /// access it.
     pub(super) turns: Vec<(Units, MapId)>,
 }
 
@@ -148,7 +150,7 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
     while rest != 0 {
         let first = rest.trailing_zeros() as usize % LANES;
         let address = request.addresses[first];
-        // All reads of a unit become one stamp, so that lanes which are not neighbours can be in one group.
+        // All reads at one address become one stamp, so lanes that are not neighbours can be in one group.
         let group = match effect {
             Effect::Read => lanes::iter(rest)
                 .filter(|lane| request.addresses[*lane] == address)
@@ -181,7 +183,7 @@ fn lines_of(request: &Request<'_>, effect: Effect, maps: &mut LaneMaps) -> Vec<L
             turns[turn][offset % LANES] = group;
         }
     }
-    // Stores of several lanes to a unit race, unless they store the same value.
+    // Stores of several lanes to a unit race unless they store the same value, which is checked one by one.
     if effect == Effect::Write && lines.iter().any(|(_, turns)| turns.len() > 1) {
         return Vec::new();
     }

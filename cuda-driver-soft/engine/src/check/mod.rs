@@ -1,16 +1,19 @@
-//! Checkers of kernels: for data races, reads of uninitialised memory, and misused barriers.
+//! Checkers of kernels: for data races, reads of uninitialised memory, and misused barriers. They also turn faults into
+//! findings.
 //!
 //! | file | |
 //! | --- | --- |
 //! | `finding` | sets of checks, and their findings |
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
 //! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
-//! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, unordered accesses |
+//! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, races with them |
 //! | `accesses`, `footprint`, `history` | the memory that launches and copies access, unordered launches and copies |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that a part of a block reaches, and wrong masks |
-//! | `plan`, `observer`, `race_finding` | the instructions of a launch as the checkers see them |
+//! | `plan` | the instructions of a launch as the checkers see them |
+//! | `observer` | passes the events of a launch to the checkers |
+//! | `race_finding` | the findings of the race checker |
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +53,7 @@ use race::Races;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Runs checks on launches, and collects the findings. Clones share them.
+/// Runs checks on launches, and collects the findings. Clones share the findings.
 #[derive(Clone)]
 pub struct Checker {
     checks: Checks,
@@ -61,6 +64,7 @@ pub struct Checker {
     spare: Arc<Mutex<Spare>>,
     /// Called with each new finding.
     report: Option<fn(&Finding)>,
+    /// Keeps the written bytes of device memory tracked, for [`Checks::INIT`].
     _tracked: Option<Arc<TrackedWrites>>,
 }
 
@@ -109,7 +113,7 @@ impl Checker {
         self.checks
     }
 
-    /// Returns the observers for a checked launch; there are none if only faults are checked.
+    /// Returns the observers for a checked launch; none for `memory` and `leaks` alone.
     #[must_use]
     pub fn observers(&self) -> Observers {
         let observed = [Checks::INIT, Checks::RACE, Checks::SYNC];
@@ -129,14 +133,14 @@ impl Checker {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a finding, unless there is one of the same check, kernel and lines.
+    /// Adds a finding, unless it has places and there is one of the same check and kernel with the same PTX lines.
     pub fn add(&self, finding: Finding) {
         let mut findings = self.lock();
         let lines = |f: &Finding| f.places.iter().map(|p| p.ptx_line).collect::<Vec<_>>();
         let known = findings
             .iter()
             .any(|f| (f.check, &f.kernel, lines(f)) == (finding.check, &finding.kernel, lines(&finding)))
-            // A leak, or a race between copies, has no line to compare.
+            // A leak, or a race without a kernel, has no line to compare.
             && !finding.places.is_empty();
         if !known {
             if let Some(report) = self.report {
@@ -162,9 +166,17 @@ impl Checker {
                 None,
                 "align the pointer to the size of the type, or access it in smaller parts",
             ),
-            FaultKind::FreedTwice { .. } | FaultKind::StackOverflow { .. } | FaultKind::NoBlock { .. } => {
-                (Checks::MEMORY, None, "")
-            }
+            FaultKind::FreedTwice { .. } => (Checks::MEMORY, None, "free each allocation once"),
+            FaultKind::StackOverflow { .. } => (
+                Checks::MEMORY,
+                None,
+                "raise CU_LIMIT_STACK_SIZE, or use less local memory or fewer nested calls",
+            ),
+            FaultKind::NoBlock { .. } => (
+                Checks::MEMORY,
+                None,
+                "compare the rank of the block with the number of blocks in the cluster",
+            ),
             FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => (
                 Checks::SYNC,
                 None,
@@ -181,8 +193,10 @@ impl Checker {
             .iter()
             .filter(|f| f.code.is_some() && f.line <= fault.line)
             .max_by_key(|f| f.line);
-        let action = match check {
-            Checks::MEMORY => "makes the access",
+        let action = match (check, &fault.kind) {
+            (_, FaultKind::FreedTwice { .. }) => "frees the memory",
+            (_, FaultKind::StackOverflow { .. }) => "needs more stack",
+            (Checks::MEMORY, _) => "makes the access",
             _ => "waits here",
         };
         self.add(Finding {
@@ -201,7 +215,7 @@ impl Checker {
         });
     }
 
-    /// Returns the findings so far, in the order in which kernels ended.
+    /// Returns the findings so far, in the order in which they were added.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         self.lock().clone()

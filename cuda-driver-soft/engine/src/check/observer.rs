@@ -72,7 +72,7 @@ struct LaunchState {
 /// Identifies a finding: the check, and the lines of its two places, or the line and the function of its only place.
 pub(super) type Key = (u32, [u32; 2]);
 
-/// The order of findings with the same key: block and thread.
+/// The order of findings with the same key, of which the first is kept: block and thread.
 pub(super) type Rank = (u64, u32);
 
 #[derive(Clone)]
@@ -99,7 +99,7 @@ impl CheckedLaunch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of the block with a rank in the cluster of a block.
+    /// Returns the number of the block with this rank in the cluster that contains `block`.
     fn block_of_rank(&self, block: [u32; 3], rank: u32) -> u64 {
         let [x, y, _] = self.cluster;
         let inside = [rank % x, rank / x % y, rank / x / y];
@@ -116,11 +116,13 @@ impl CheckedLaunch {
         }
     }
 
+    /// Returns the number in the grid of the block at these coordinates.
     fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
         let [width, height, _] = self.grid.map(u64::from);
         u64::from(x) + width * (u64::from(y) + height * u64::from(z))
     }
 
+    /// Returns the coordinates of the block with this number.
     fn index(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
@@ -229,7 +231,7 @@ pub(super) struct BlockState {
     arrivals: HashMap<u32, Vec<(u32, BarrierArrival)>>,
 }
 
-/// A warp, for the checker of synchronisation.
+/// A warp, for the checkers of synchronisation and races.
 #[derive(Clone, Default)]
 pub(super) struct WarpState {
     /// Lanes that are threads of the block.
@@ -241,11 +243,13 @@ pub(super) struct WarpState {
     pub(super) across: Vec<(Mask, Mask, (u32, u32))>,
 }
 
+/// The checkers of one worker.
 pub(super) struct CheckWorker {
     checks: Checks,
     pub(super) launch: CheckedLaunch,
     races: Option<Box<Races>>,
     pub(super) block: Option<Box<BlockState>>,
+    /// The state of a block that has ended, for the next one to reuse.
     spare: Option<Box<BlockState>>,
     maps: Maps,
     patterns: Option<Box<Patterns>>,
@@ -255,6 +259,7 @@ pub(super) struct CheckWorker {
 }
 
 impl CheckWorker {
+    /// Adds a finding, unless there is one with the same key and the same or a lower rank.
     pub(super) fn add(&mut self, key: Key, rank: Rank, finding: impl FnOnce(&CheckedLaunch) -> Finding) {
         match self.findings.get(&key) {
             Some((old, _)) if *old <= rank => {}
@@ -356,8 +361,8 @@ impl CheckWorker {
         self.block = Some(block);
     }
 
-    /// Checks an access to global or shared memory whose addresses have a known pattern. For any other
-    /// access, returns false and changes nothing.
+    /// Checks an access to global or shared memory whose addresses have a known pattern. For any other access, returns
+    /// false and records nothing.
     fn with_pattern(
         &mut self,
         block: &mut BlockState,
@@ -446,8 +451,8 @@ impl CheckWorker {
         }
     }
 
-    /// Records a write of unknown size to shared memory: all memory from the address on counts as written, in each
-    /// block of the cluster.
+    /// Records a write of unknown size to shared memory: all memory from the address on counts as written. If the write
+    /// goes to another block or is multicast, it does so in each block of the cluster.
     fn write_of_unknown_size(&self, block: &BlockState, (mask, addresses): (Mask, &[u64; LANES]), plan: &AccessPlan) {
         let Some(written) = &block.written else { return };
         for lane in lanes::iter(mask) {
@@ -460,6 +465,8 @@ impl CheckWorker {
         }
     }
 
+    /// Checks an access of lanes in one space with the same number of bytes. `written_space` is the space that the
+    /// instruction names; it may be generic.
     fn group(
         &mut self,
         block: &mut BlockState,
@@ -517,6 +524,8 @@ impl CheckWorker {
         self.patterns = Some(patterns);
     }
 
+    /// Checks that the bytes that an access reads were written, and records the bytes that it writes. `owners` has the
+    /// block of each lane's shared memory; `None` if it is the running block for all lanes.
     fn check_written(
         &mut self,
         block: &mut BlockState,
@@ -561,7 +570,7 @@ impl CheckWorker {
                     if plan.needs_value && found.is_none() && is_unwritten(&written.shared, range.clone(), element) {
                         if owners.is_some() {
                             let others = &self.launch.written_by_others;
-                            others.move_to(block.at.number, &written.shared, range.clone());
+                            others.copy_to(block.at.number, &written.shared, range.clone());
                         }
                         if is_unwritten(&written.shared, range.clone(), element) {
                             found = Some(lane);
@@ -628,7 +637,7 @@ impl CheckWorker {
 
 impl WorkerObserver for CheckWorker {
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
-        // A site does not hold the number of its instruction: if one of a PTX line is checked, all are observed.
+        // A site does not have the index of its decoded instruction: if one of a PTX line is checked, all are observed.
         self.launch.lines[function.0 as usize].contains(&site.line)
     }
 

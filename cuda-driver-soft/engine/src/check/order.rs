@@ -1,4 +1,4 @@
-//! The order of a block's threads: the accesses of others that are ordered before each thread, by barriers, warp
+//! The order of a block's threads: the accesses of other threads that are ordered before each thread, by barriers, warp
 //! synchronisation, fences and acquired locations.
 
 use super::clock::{Clock, SharedClock, ThreadId, joined};
@@ -33,10 +33,13 @@ impl From<Scope> for Reach {
 /// The last fence of a thread: the moments that its later stores and atomic operations publish.
 #[derive(Clone, Debug, Default)]
 struct Fence {
+    /// The moments before the fence, apart from those in the other fields.
     clock: SharedClock,
     /// The moment of the thread's own fence; 0 if there was none.
     own: u32,
+    /// [`WarpOrder::block`] at the fence.
     of_block: u32,
+    /// [`WarpOrder::warp`] at the fence.
     of_warp: u32,
 }
 
@@ -49,10 +52,11 @@ struct WarpOrder {
     warp: u32,
     /// The other moments that are ordered before each lane.
     more: [SharedClock; LANES],
+    /// False if `more` is empty for all lanes.
     has_more: bool,
     /// By reach, the last fences of the lanes, if there were any.
     fences: [Option<Box<[Fence; LANES]>>; 3],
-    /// By reach, true if a lane ran a fence since the last barrier.
+    /// By reach, true if a lane ran a fence since the last barrier of all threads of the block.
     fenced: [bool; 3],
     /// Lanes that have not exited.
     live: Mask,
@@ -142,7 +146,8 @@ impl BlockOrder {
         self.time
     }
 
-    /// Returns true if a moment of other threads, the `lanes` of a warp, is ordered before a thread's next access.
+    /// Returns true if a moment of other threads, the `lanes` of a warp, is ordered before the next access of a thread
+    /// of this block: `me` is its warp and lane.
     #[inline]
     pub(super) fn is_before(&self, (block, warp, lanes): (u32, u8, Mask), time: u32, me: (u8, u8)) -> bool {
         let own = &self.warps[usize::from(me.0)];
@@ -356,7 +361,7 @@ impl BlockOrder {
 }
 
 impl WarpOrder {
-    /// Returns the joined clocks of these lanes, without their warp and block.
+    /// Returns the joined clocks in `more` of these lanes.
     fn knowledge(&self, lanes: Mask) -> SharedClock {
         if !self.has_more {
             return None;
@@ -364,6 +369,7 @@ impl WarpOrder {
         lanes::iter(lanes).fold(None, |all, lane| joined(&all, &self.more[lane]))
     }
 
+    /// Sets the clock in `more` of these lanes.
     fn learn(&mut self, lanes: Mask, more: &SharedClock) {
         if more.is_none() && !self.has_more {
             return;
@@ -394,6 +400,7 @@ impl WarpOrder {
         all
     }
 
+    /// Sets the moments that these lanes publish in this reach.
     fn set_fences(&mut self, reach: Reach, lanes: Mask, clock: &SharedClock) {
         let fences = self.fences[reach as usize].get_or_insert_with(Box::default);
         for lane in lanes::iter(lanes) {
@@ -417,8 +424,9 @@ impl ClusterOrder {
 /// The moments that threads have published at locations in memory.
 #[derive(Debug, Default)]
 pub(super) struct Published {
+    /// By location: the moments that threads have published to the whole device.
     locations: HashMap<u64, Arc<Clock>>,
-    /// By location, reach, and block or cluster: the moments that threads have published to it only.
+    /// By location, reach, and block or cluster: the moments that threads have published only to that block or cluster.
     narrow: HashMap<(u64, Reach, u32), Arc<Clock>>,
 }
 

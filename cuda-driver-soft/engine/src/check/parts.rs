@@ -1,8 +1,8 @@
 //! The accesses to parts of a line of shadow memory.
 //!
 //! Most instructions access many words of a line at once. The stamps of these words differ only in their lanes, which a
-//! [`LaneMaps`] keeps once for all lines: a stamp has the number of a map. An access is one mark with the words that it
-//! accessed and no later access has replaced.
+//! [`LaneMaps`] keeps once for all lines: a stamp has the number of a map. Each access is one mark, with the words or
+//! bytes that it accessed and that no later access has replaced.
 
 use super::lane_maps::{LaneMaps, MapId, ROW, Units, bytes_of};
 use super::order::Known;
@@ -73,8 +73,8 @@ impl PartStamp {
         }
     }
 
-    /// Returns true if this earlier access cannot race with a new one: it is ordered before all lanes of the warp, or
-    /// each unit was accessed by the same lane, or both are strong.
+    /// Returns true if this earlier access cannot race with a new one: it is ordered before all lanes of the new warp,
+    /// or one lane made both accesses to each unit, or both are strong.
     #[inline]
     fn is_harmless(&self, new: &PartStamp, units: Units, known: &Known, maps: &LaneMaps) -> bool {
         self.is_none()
@@ -84,7 +84,7 @@ impl PartStamp {
     }
 }
 
-/// An access to units of a line that no later write has replaced.
+/// An access to units of a line that no later access has replaced.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     units: Units,
@@ -110,11 +110,11 @@ pub(super) struct Parts {
     writes: Vec<Mark>,
     /// In the order of the accesses. A unit is in at most `READS` of them.
     reads: Vec<Mark>,
-    /// The units that may be in reads.
+    /// The units that may be in `reads`.
     read_units: Units,
     /// The values that were stored in the units, where the stamps have values.
     values: Option<Box<[u32; LANES]>>,
-    /// The number of marks from which on equal ones are joined.
+    /// The number of marks at which those that differ only in their maps are joined.
     join_at: u32,
 }
 
@@ -140,7 +140,7 @@ impl Parts {
         parts
     }
 
-    /// Removes all accesses except those of a row.
+    /// Replaces all accesses by those of a row.
     pub(super) fn reset(&mut self, row: &Cell) {
         let marks = |stamps: &[Stamp]| {
             let known = stamps.iter().filter(|stamp| !stamp.is_none());
@@ -243,7 +243,7 @@ impl Parts {
         let mut rest = units;
         let readers = self.read_units & units != 0;
         if readers {
-            // An access that was recorded changes nothing for its units.
+            // Units for which the same read is already recorded need no other record.
             for mark in self.reads.iter().rev() {
                 let common = mark.units & rest;
                 if common != 0 && mark.stamp.same_moment(&new) {
@@ -278,7 +278,7 @@ impl Parts {
                 twice |= once & kept;
                 once |= kept;
             }
-            // The first reads are kept, because they are from different warps or blocks.
+            // If a unit has as many reads as are kept, the new one replaces the last of them.
             for mark in self.reads.iter_mut().rev() {
                 if full == 0 {
                     break;
@@ -297,7 +297,7 @@ impl Parts {
         self.join(maps);
     }
 
-    /// Joins marks whose stamps differ in their maps only, if there are many.
+    /// Joins marks whose stamps differ only in their maps, if there are many marks.
     #[inline]
     fn join(&mut self, maps: &mut LaneMaps) {
         if (self.writes.len() + self.reads.len()) as u32 >= self.join_at {
@@ -308,7 +308,7 @@ impl Parts {
     }
 }
 
-/// Joins marks whose stamps differ in their maps only.
+/// Joins marks whose stamps differ only in their maps.
 #[inline(never)]
 fn join(marks: &mut Vec<Mark>, maps: &mut LaneMaps) {
     let mut index = 0;

@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) accesses: Vec<AccessPlan>,
     /// For a fence, the threads that it concerns.
     pub(super) fence: Option<Reach>,
-    /// True for an arrival at the cluster's barrier that publishes nothing.
+    /// True for a relaxed arrival at the cluster's barrier, which publishes only the accesses before a fence.
     pub(super) relaxed: bool,
     /// An operation on copies of `cp.async`.
     pub(super) copies: Option<CopyStep>,
@@ -52,11 +52,11 @@ pub(super) struct AccessPlan {
     pub(super) needs_value: bool,
     /// The strength of the access.
     pub(super) strong: Strength,
-    /// For a release, the threads to which it publishes the accesses before it without a fence.
+    /// For a release, which needs no fence, the threads to which it publishes the accesses before it.
     pub(super) release: Option<Reach>,
-    /// The stored values: rows of the elements, bytes of a row, and bytes of an element.
+    /// The stored values: rows of the elements, bytes per lane of a row, and bytes of an element in memory.
     pub(super) values: Option<([Slot; 4], u8, u8)>,
-    /// Bytes of one element, for the check of written bytes.
+    /// Bytes of one element, for the check of written bytes; 0 if the whole access is one element.
     pub(super) element: u32,
     /// True for a copy that the thread has to wait for.
     pub(super) pending: bool,
@@ -92,7 +92,7 @@ impl Plan {
 
     /// Returns the plan of a decoded instruction of a function.
     ///
-    /// `swapped` are the addresses of the function's compare-and-swaps. A load from one of them counts as atomic: its
+    /// `swapped` are the addresses of the function's compare-and-swaps. A load from one of them counts as strong: its
     /// value is a guess that the operation compares.
     fn new(code: &Code, pc: usize, site: &Site, inst: Option<&Inst>, swapped: &[(Operand, i64)]) -> Self {
         let Some(inst) = inst else {
@@ -115,7 +115,7 @@ impl Plan {
             Op::Shfl { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarpSync
         );
         if is_collective && site.effect {
-            // The index of an action is in the instruction that has a handler for it.
+            // The action of a collective instruction has the operands of its handler, too.
             let action = code.actions.get(decoded.aux as usize);
             if let Some(Action::Collective(_, operands)) = action {
                 plan.across = operands.members;
@@ -238,8 +238,8 @@ fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
     }
 }
 
-/// Returns the first lane of each group of lanes that copy the same bytes to the same place, as an instruction of a
-/// whole warp does.
+/// Returns the first lane of each group of lanes that copy the same bytes to the same place, which happens if a whole
+/// warp runs the instruction.
 pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
     let all: Vec<_> = accesses.iter().map(|access| at.addresses(access)).collect();
     let same = |a: usize, b: usize| all.iter().all(|addresses| addresses[a] == addresses[b]);
@@ -255,7 +255,7 @@ pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
 /// The values that a store writes. They are read from the registers when they are first needed.
 pub(super) struct StoredValues<'a> {
     pub(super) at: &'a At<'a>,
-    /// Rows of the elements, and the bytes of a row for each lane.
+    /// Rows of the elements, and the bytes per lane of a row.
     pub(super) rows: ([Slot; 4], u8),
     /// Bytes of an element.
     pub(super) bytes: u64,

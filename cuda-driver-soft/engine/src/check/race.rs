@@ -45,7 +45,7 @@ pub(super) struct WarpAccess<'a> {
     pub(super) effect: Effect,
     /// The strength of the access.
     pub(super) strong: Strength,
-    /// For a release, the threads to which it publishes the accesses before it without a fence.
+    /// For a release, which needs no fence, the threads to which it publishes the accesses before it.
     pub(super) release: Option<Reach>,
     /// True for a copy that the thread has to wait for.
     pub(super) pending: bool,
@@ -160,7 +160,7 @@ impl Races {
     }
 
     /// Checks an access whose units need not be checked one by one, because its addresses have a known pattern and it
-    /// does not race. For any other access, returns false and changes nothing.
+    /// does not race. For any other access, returns false and records nothing.
     fn together(&mut self, check: &Check<'_>, stamp: Stamp, pattern: &AccessPattern, maps: &mut LaneMaps) -> bool {
         let access = check.access;
         let writes = access.effect != Effect::Read;
@@ -214,7 +214,7 @@ impl Races {
         true
     }
 
-    /// Checks an access lane by lane; neighbouring lanes at one address go together.
+    /// Checks an access lane by lane; reads and atomic operations of neighbouring lanes at one address go together.
     fn each(&mut self, check: &mut Check<'_>, addresses: &[u64; LANES], stamp: Stamp, maps: &LaneMaps) {
         let access = check.access;
         let mut rest = access.lanes;

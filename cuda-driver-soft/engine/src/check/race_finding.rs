@@ -1,4 +1,4 @@
-//! The findings of the race checker.
+//! Makes the findings of the race checker.
 
 use super::finding::{AllocationPlace, Checks, Finding};
 use super::observer::CheckWorker;
@@ -15,7 +15,7 @@ impl CheckWorker {
         let mut lines = [line(first), line(second)];
         lines.sort_unstable();
         let lane = |lanes: Mask| lanes.trailing_zeros() as usize % LANES;
-        // The first finding is kept: one worker runs all blocks, always in the same order.
+        // With equal ranks the first finding is kept: one worker runs all blocks, always in the same order.
         self.add((1, lines), (0, 0), |launch| {
             let verb = |writes: bool, strong: Strength| match (writes, strong != Strength::Weak) {
                 (true, true) => "writes (atomic or volatile)",

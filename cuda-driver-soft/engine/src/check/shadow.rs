@@ -1,9 +1,9 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
 //! Memory is divided into lines of 32 words of 4 bytes. A line that only whole warps access, each lane its own word,
-//! has one set of stamps. A line with other known patterns has marks for its words, or for the bytes of its quarters,
-//! if the order of single lanes does not matter. All other lines have a cell for each word, or for each byte if an
-//! access is smaller than a word.
+//! has one set of stamps. A line with accesses in other known patterns, none of which races, has marks for its words,
+//! or for the bytes of its quarters. All other lines have a cell for each word, or for each byte if an access was not
+//! to whole words.
 
 use super::lane_maps::LaneMaps;
 use super::parts::Parts;
@@ -13,12 +13,12 @@ use crate::lanes::{FULL, LANES, Mask};
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 128;
-/// Parts of a line whose bytes have their own marks.
+/// Quarters of a line: the 32 bytes of a quarter can have their own marks.
 pub(super) const QUARTERS: usize = LINE as usize / LANES;
 /// Lines of a page.
 const PAGE_LINES: u64 = 32;
 
-/// The cells of a line.
+/// The accesses to a line that are not all rows.
 #[derive(Debug)]
 enum Cells {
     /// Marks of words.
@@ -66,7 +66,7 @@ impl Line {
         }
     }
 
-    /// Gives each byte its own marks, unless a word was accessed on its own.
+    /// Gives each byte its own marks, unless words or bytes have cells.
     pub(super) fn divide_words(&mut self, maps: &mut LaneMaps) {
         if !self.has_cells
             && self.row.is_none()
@@ -85,7 +85,7 @@ impl Line {
         }
     }
 
-    /// Returns the stamps of the whole line, or its marks; `None` if a word was accessed on its own.
+    /// Returns the stamps of the whole line, or its marks; `None` if words or bytes have cells.
     #[inline]
     pub(super) fn together(&mut self) -> Option<Together<'_>> {
         match &mut self.cells {
@@ -96,7 +96,7 @@ impl Line {
         }
     }
 
-    /// Gives each word, or byte, its own cell.
+    /// Gives each word, or byte, that has marks its own cell.
     pub(super) fn separate(&mut self, maps: &LaneMaps) {
         if !self.has_cells {
             return;
@@ -134,8 +134,8 @@ impl Line {
         self.row = Cell::default();
     }
 
-    /// Calls `visit` for the cells of an access of `bytes` bytes at an offset in the line, with the offset and the
-    /// bytes of each.
+    /// Calls `visit` for each cell of an access of `bytes` bytes at an offset in the line, with the offset and the
+    /// bytes of the cell.
     pub(super) fn visit(
         &mut self,
         maps: &LaneMaps,
@@ -206,7 +206,7 @@ impl Shadow {
     #[inline]
     pub(super) fn line(&mut self, address: u64) -> &mut Line {
         let number = address / (LINE * PAGE_LINES);
-        // A page number is never 0: the lowest addresses are never allocated.
+        // Number 0 marks an unused entry. Only wrong kernels access page 0: the lowest addresses are never allocated.
         let page = match self.recent.iter().find(|(of, _)| *of == number && number != 0) {
             Some((_, page)) => *page,
             None => self.page(number),
@@ -237,7 +237,7 @@ impl Shadow {
         self.index.clear();
     }
 
-    /// Removes the accesses to a range of whole pages.
+    /// Removes the accesses to all pages that overlap a range.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         self.recent = Default::default();
         let page = LINE * PAGE_LINES;

@@ -8,14 +8,14 @@ pub(super) enum Strength {
     /// An access that is neither atomic, volatile, relaxed nor stronger.
     #[default]
     Weak,
-    /// A strong access that concerns the threads of its block.
+    /// A strong access that concerns only the threads of its block.
     InBlock,
     /// Any other strong access.
     Strong,
 }
 
 impl Strength {
-    /// Returns true if an access and another one, which may be of the same block, are strong for each other.
+    /// Returns true if two accesses of these strengths, by threads of one block or not, are strong for each other.
     #[inline]
     pub(super) fn is_mutual(self, other: Strength, same_block: bool) -> bool {
         match self.min(other) {
@@ -45,7 +45,7 @@ pub(super) struct Stamp {
     pub(super) value: u32,
     /// True for a copy that the thread has not waited for.
     pub(super) pending: bool,
-    /// True for a plain store to a single word or byte, whose value is known.
+    /// True for a plain store whose value in this word or byte is known.
     pub(super) has_value: bool,
 }
 
@@ -76,8 +76,8 @@ impl Stamp {
     }
 }
 
-/// The number of reads that a cell keeps. If more threads read a location without order, the cell keeps only some of
-/// the reads; a write that is not ordered after the others is rarely ordered after all kept ones.
+/// The number of reads that a cell keeps. If more warps read a location without order, the cell keeps only some of the
+/// reads; a write that is not ordered after the others is rarely ordered after all kept ones.
 pub(super) const READS: usize = 3;
 
 /// The last accesses to a location.
@@ -137,7 +137,7 @@ pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) 
             kept += 1;
         }
     }
-    // The first reads are kept, because they are from different warps or blocks.
+    // If the cell is full, the new read replaces the last one.
     cell.reads[kept.min(READS - 1)] = new;
     cell.reads[(kept + 1).min(READS)..].fill(Stamp::default());
 }

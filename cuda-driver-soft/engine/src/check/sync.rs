@@ -66,7 +66,7 @@ impl CheckWorker {
         }
     }
 
-    /// Checks the arrivals at a barrier of all threads of the block that has opened.
+    /// Checks the arrivals at a barrier that has opened, if all threads of the block must reach it.
     pub(super) fn check_barrier(&mut self, arrivals: &[(u32, BarrierArrival)], id: u32) {
         let Some(block) = &self.block else { return };
         let number = block.at.number;

@@ -42,7 +42,7 @@ impl<'a> Places<'a> {
 
 /// The values that an instruction stores.
 pub(super) trait Values {
-    /// Returns `bytes` bytes (1 or 4) of the value that a lane stores, from an offset on.
+    /// Returns the `bytes` bytes (1 or 4) at an offset of the value that a lane stores; `None` if they are not known.
     fn get(&self, lane: usize, offset: u64, bytes: u32) -> Option<u32>;
 }
 
@@ -61,7 +61,7 @@ pub(super) fn hull(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Range<u
     low..high.saturating_add(bytes)
 }
 
-/// Returns the range of an access whose lanes are next to each other, or all at one address.
+/// Returns the range of an access whose lanes are next to each other, or all at one address; `None` for other accesses.
 pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<Range<u64>> {
     let first = addresses[lanes.trailing_zeros() as usize % LANES];
     if lanes::iter(lanes).all(|lane| addresses[lane] == first) {
@@ -74,8 +74,8 @@ pub(super) fn span(lanes: Mask, addresses: &[u64; LANES], bytes: u64) -> Option<
     rows.then(|| first.checked_add(all).map(|end| first..end))?
 }
 
-/// Returns the first lane of a set and the lanes that come right after it and access the same address, unless they
-/// write.
+/// Returns the first lane of a set and the lanes right after it that access the same address. Returns only the first
+/// lane for a write, because each lane stores its own value.
 pub(super) fn neighbours(addresses: &[u64; LANES], rest: Mask, effect: Effect) -> Mask {
     let first = rest.trailing_zeros() as usize % LANES;
     let mut group = 1 << first;
