@@ -30,7 +30,7 @@ type Rule = (
 );
 
 const ARITHMETIC: &[&str] = &["add", "sub", "mul", "fma", "neg", "abs", "set", "setp"];
-/// Instructions whose `.bf16` forms require sm_90. Other instructions have `.bf16` from sm_80 on.
+/// Instructions whose `.bf16` forms all require sm_90. Their messages say so with a name such as `add.bf16`.
 const LATE_BF16: &[&str] = &["add", "sub", "mul", "set", "setp"];
 const BF16: &[(Word, Since)] = &[(Feature, Sm(80)), (Feature, Ptx(70))];
 const LATER_BF16: &[(Word, Since)] = &[(Feature, Sm(90)), (Feature, Ptx(78))];

@@ -71,9 +71,9 @@ impl Body {
 /// The place of a formal parameter or result in its own function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Formal {
-    /// `.reg` parameter.
+    /// A `.reg` parameter or result.
     Reg(Reg),
-    /// `.param` parameter: bytes of the frame.
+    /// A `.param` parameter or result: bytes of the frame.
     Frame {
         /// Offset from the start of the frame.
         offset: u32,

@@ -394,6 +394,8 @@ pub enum Op {
         op: BarOp,
         aligned: bool,
     },
+
+    // --- clusters ------------------------------------------------------------------------------------------------
     /// `mapa{.shared::cluster}.type d, a, b`: the address in block `b` of the cluster that corresponds to `a` in this
     /// block.
     Mapa {
@@ -411,6 +413,8 @@ pub enum Op {
         relaxed: bool,
         aligned: bool,
     },
+
+    // --- asynchronous copies and their barriers ------------------------------------------------------------------
     /// `cp.async.commit_group`, `cp.async.wait_group` and `cp.async.wait_all`. They change no result, because copies
     /// complete with their instruction, but the engine's checkers use them.
     CopyGroup(CopyGroup),
@@ -440,6 +444,8 @@ pub enum Op {
         op: MbarrierOp,
         space: Space,
     },
+
+    // --- matrices ------------------------------------------------------------------------------------------------
     /// `mma` and `wmma.mma`: the sources are the registers of A, of B and of C, and with `.sp` the metadata.
     Mma(Mma),
     /// `wgmma.mma_async`: the sources are the registers of the accumulator, the registers of A or its descriptor, the
@@ -475,6 +481,8 @@ pub enum Op {
         column: bool,
         space: Space,
     },
+
+    // --- textures and surfaces -----------------------------------------------------------------------------------
     /// `tex`, `tld4`
     Tex(Tex),
     /// `suld`, `sust`, `sured`
@@ -486,6 +494,8 @@ pub enum Op {
     },
     /// `istypep p, a`
     Istypep(Opaque),
+
+    // --- others --------------------------------------------------------------------------------------------------
     /// `nanosleep.u32 t`
     Nanosleep,
     /// An instruction without effect in this driver, such as `prefetch`, `pmevent`, `brkpt` and `wgmma.fence`.

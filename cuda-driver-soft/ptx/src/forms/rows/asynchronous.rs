@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row] = &[
     row("setmaxnreg(.inc|.dec).sync.aligned.u32 #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
 ];
 
-/// `cp.async`, which completes with its instruction in this driver.
+/// Lowers `cp.async`, which completes with its instruction in this driver.
 fn copy(m: &Mods, part: CopyPart) -> Result<Lowering, Reject> {
     // `.cg` copies 16 bytes. For `.ca`, lowering takes the number from the operand.
     Ok(Lowering::Pointers(Op::CpAsync {

@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
     row("elect.sync d|p:b32?&, a:u32", 80, 90, |_| op(Op::Elect)),
 ];
 
-/// `bar`, which is `barrier.aligned`.
+/// Lowers `bar`, which is the same as `barrier` with `.aligned`.
 fn bar(bar_op: BarOp) -> Result<Lowering, Reject> {
     op(Op::Bar {
         op: bar_op,

@@ -212,7 +212,8 @@ fn wmma_store(m: &Mods) -> Result<Lowering, Reject> {
     }))
 }
 
-/// `wmma.mma`. If there are only two types, the result and the accumulator have them, and A and B are f16.
+/// Lowers `wmma.mma`. If the opcode has only two types, they are those of the result and of the accumulator, and A and
+/// B are f16.
 fn wmma_mma(m: &Mods) -> Result<Lowering, Reject> {
     let (a, b, c) = match (m.small_types().as_slice(), m.types()) {
         ([a, b], [_, c]) => (*a, *b, *c),

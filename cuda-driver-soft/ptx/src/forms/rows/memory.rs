@@ -167,8 +167,8 @@ fn hint(m: &Mods) -> Result<Lowering, Reject> {
     Ok(Lowering::Hint(m.space()))
 }
 
-/// Lowers `createpolicy` to a constant. An H200 returns the same upper 16 bits for a fraction of 1.0. No instruction
-/// uses the policy here.
+/// Lowers `createpolicy` to a constant. For `.fractional` with 1.0, an H200 returns the same upper 16 bits. No
+/// instruction uses the policy here.
 fn policy(m: &Mods) -> Result<Lowering, Reject> {
     let choices = [
         (".L2::evict_last", 0x14f0),
