@@ -37,7 +37,8 @@ pub(crate) struct BlockQueue {
 struct Waiting {
     /// The next cluster that has not started.
     next: u64,
-    /// Clusters before `next` that were put back: the host was out of memory, or the worker that took them has ended.
+    /// Clusters before `next` that were put back: the host was out of memory, or the worker that took them has ended or
+    /// has parked a cluster, which may be waiting for them.
     returned: BTreeSet<u64>,
     /// Limit on `begun`.
     most_begun: u64,

@@ -38,8 +38,8 @@ pub struct AddressSpace {
 
 /// Returns the address space of the process. The first call creates it.
 ///
-/// `CUDA_SOFT_SLACK=BYTES` lets kernels access that many bytes past the end of each allocation, for programs that read
-/// past the end where a GPU does not notice.
+/// `CUDA_SOFT_SLACK=BYTES` lets kernels access that many bytes, at most 64 KiB, past the end of each allocation, for
+/// programs that read past the end where a GPU does not notice.
 pub fn address_space() -> &'static AddressSpace {
     static SPACE: OnceLock<AddressSpace> = OnceLock::new();
     SPACE.get_or_init(|| AddressSpace::new(host::environment::slack()))

@@ -77,8 +77,8 @@ impl fmt::Display for AlreadyRegistered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "cannot register {} bytes at {:#x}: the range is empty or overlaps memory that is already registered or \
-             allocated",
+            "cannot register {} bytes at {:#x}: the range is empty, overlaps memory that is already registered or \
+             allocated, or exceeds 48-bit addresses",
             self.bytes, self.address
         )
     }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// Memory without a device address.
 ///
-/// The memory counts as device memory of its owner until its last mapping and the last `Arc` of it are dropped.
+/// Memory from [`AddressSpace::create`](super::AddressSpace::create) counts as device memory of its owner until its
+/// last mapping and the last `Arc` of it are dropped.
 pub struct Physical {
     memory: Memory,
     bytes: u64,

@@ -40,7 +40,7 @@ pub(crate) struct Spaces<'m> {
 /// The arrangement of a warp's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LanePattern {
-    /// Consecutive without gaps: lane `i` is at `i` times the size of the access.
+    /// All 32 lanes without gaps: the address of lane `i` is `i` times the size of the access past that of lane 0.
     Row,
     /// All lanes at one address.
     Same,
@@ -73,7 +73,7 @@ pub(crate) struct AccessCache<'m> {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant)] // A box would cost an allocation for each access.
 pub(crate) enum Placed {
-    /// The host address of the lowest lane, to which the deltas of the cache are added.
+    /// The host address of the lane with the lowest address, to which the deltas of the cache are added.
     Pattern(*mut u8),
     /// The host address of each lane.
     Each(Lanes<*mut u8>),
@@ -82,7 +82,7 @@ pub(crate) enum Placed {
 /// The reason why an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The access is not inside the memory that the space has at this address.
+    /// The access is not inside the memory that the space has at this address, or writes to read-only memory.
     Outside,
     /// The address is not a multiple of the size of the access.
     Misaligned,

@@ -96,7 +96,7 @@ fn freed_addresses_are_reused_late() {
         // The freed addresses are joined with the free ones that follow.
         space.free(freed).unwrap();
         let next = space.alloc(AllocationKind::Device, 0, bytes).unwrap();
-        assert!(next > freed, "{next:#x} was {freed:#x}");
+        assert!(next > freed, "{next:#x} is not after the freed {freed:#x}");
         space.free(next).unwrap();
     }
     space.free(last).unwrap();
@@ -176,7 +176,7 @@ fn a_quota_counts_by_pool_and_owner() {
     // Page-locked memory, the allocations of other owners and the heap do not count.
     space
         .alloc_within(AllocationKind::Pinned, 1, 5000, quota)
-        .expect("memory of the host");
+        .expect("page-locked memory does not count");
     space.alloc(AllocationKind::Device, 3, 5000).unwrap();
     let heap = Quota { owners: &[1], most: 64 };
     let pieces: Vec<u64> = (0..4)
