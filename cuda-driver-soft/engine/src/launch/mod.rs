@@ -45,16 +45,18 @@ pub enum Engine {
     Interpreter,
     /// Kernels are compiled to machine code, and interpreted where that is not possible.
     Compiled {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many live values run 16 instead of 32.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or for
+        /// the live values of the kernel, the code runs 16.
         lanes: u32,
     },
     /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that the code always continues
     /// in the interpreter. For tests; it is slow.
     Leaving {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. Kernels with many live values run 16 instead of 32.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or for
+        /// the live values of the kernel, the code runs 16.
         lanes: u32,
     },
-    /// Kernels are interpreted until they have run so many instructions that compiling them saves time.
+    /// Kernels are interpreted, or compiled if the numbers of their instructions show that this saves time.
     Auto,
 }
 
@@ -110,9 +112,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns options with no observers, no budget, the best instruction set, 128 KiB of stack, a heap of 8 MiB and
-    /// 4096 resident blocks. `CUDA_SOFT_ENGINE`, `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the environment set
-    /// `engine`, `parallel` and `slack`.
+    /// Returns options with no observers, no budget, the instruction set of [`Isa::best`], 128 KiB of stack, a heap of
+    /// 8 MiB and 4096 resident blocks. `CUDA_SOFT_ENGINE`, `CUDA_SOFT_PARALLEL` and `CUDA_SOFT_SLACK` in the
+    /// environment set `engine`, `parallel` and `slack`.
     fn default() -> Self {
         Options {
             engine: Engine::chosen(),

@@ -1,5 +1,6 @@
 //! The new values that `atom` and `red` write, from the old value `a` and the operand `b`. Operations that other
-//! instructions also have (`.and .or .xor .min .max`, and `.add` of integers) are in the modules of those instructions.
+//! instructions also have (`.and .or .xor .min .max`, and `.add` of integers and of packed pairs) are in the modules of
+//! those instructions.
 
 use super::float::{add_f32, add_f64};
 use super::half::{add_bf16, add_f16};

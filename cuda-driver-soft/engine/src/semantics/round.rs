@@ -1,4 +1,4 @@
-//! Rounding of exact values to representable ones, in every mode of PTX.
+//! Rounding of exact values to representable ones, in the modes of PTX.
 //!
 //! There are three ways, the fastest first: the host's own rounding to nearest; one step from a result that the host
 //! rounded to nearest, if the sign of the error is known; and [`round_pack`], which uses integers only, for all other
@@ -44,7 +44,7 @@ fn rounds_up(rnd: Rounding, negative: bool, odd: bool, rest: u64, half: u64) -> 
         Rounding::Rna => rest >= half,
         Rounding::Rm => negative && rest != 0,
         Rounding::Rp => !negative && rest != 0,
-        // `.rs` adds its random bits before rounding, and then truncates.
+        // `.rs` adds random bits, and then truncates. No form with it is implemented.
         Rounding::Rz | Rounding::Rs => false,
     }
 }

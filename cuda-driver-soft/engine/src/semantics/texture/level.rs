@@ -24,7 +24,7 @@ pub struct Choice {
 
 /// Returns the levels for a level of detail.
 pub fn levels(lod: f32, choice: &Choice) -> Levels {
-    // An H200 truncates each of these numbers to multiples of 1/256.
+    // An H200 truncates the level of detail, the bias and the limits to multiples of 1/256.
     let parts = |level: f32| (f64::from(level) * 256.0).clamp(-1e9, 1e9) as i64;
     let most = i64::from(choice.count.saturating_sub(1)) << 8;
     let lod = parts(lod) + parts(choice.bias);

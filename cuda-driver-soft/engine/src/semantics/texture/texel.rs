@@ -178,8 +178,8 @@ fn scale_to_16(channel: Channel, wide: u32) -> f64 {
     }
 }
 
-/// Returns the weighted mean, rounded to a half with ties away from zero. As on an H200, summands are truncated to 14
-/// bits below the largest.
+/// Returns the weighted mean, rounded to a half with ties away from zero. The numbers and the mean are the bits of an
+/// f32. As on an H200, summands are truncated to 14 bits below the largest, and a single number is returned unchanged.
 fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
     let exponent = |x: f64| (x.abs().to_bits() >> 52) as i32 - 1023;
     let values = parts.clone().map(|part| f64::from(f32::from_bits(part.1)));
