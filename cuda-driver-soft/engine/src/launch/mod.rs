@@ -45,15 +45,15 @@ pub enum Engine {
     Interpreter,
     /// Kernels are compiled to machine code, and interpreted where that is not possible.
     Compiled {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or for
-        /// the live values of the kernel, the code runs 16.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or
+        /// for the live values of the kernel, the code runs 16.
         lanes: u32,
     },
     /// As [`Compiled`](Self::Compiled), but each check of the code counts as failed, so that the code always continues
     /// in the interpreter. For tests; it is slow.
     Leaving {
-        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or for
-        /// the live values of the kernel, the code runs 16.
+        /// Number of lanes that the code runs at once: 8, 16 or 32. If 32 are too many for the shape of the block or
+        /// for the live values of the kernel, the code runs 16.
         lanes: u32,
     },
     /// Kernels are interpreted, or compiled if the numbers of their instructions show that this saves time.
