@@ -72,7 +72,7 @@ impl<T, const ALIGN: u64> PatternCache<T, ALIGN> {
     const WORST_SCORE: i32 = -16;
     const PAUSE: u32 = 1000;
 
-    /// Returns the value of a request's pattern.
+    /// Returns the value of a request's pattern; `None` if the pattern is unknown or the request is not looked up.
     #[inline]
     pub(crate) fn find(&mut self, request: &Request<'_>) -> Option<&mut T> {
         if self.pause > 0 {

@@ -21,7 +21,7 @@ mod tests;
 
 /// The largest number of registers of a thread.
 const MOST: u32 = 255;
-/// A limit on registers below this number is ignored: calls need this many.
+/// A limit on registers below this number is raised to it, because calls need this many.
 const LEAST_LIMIT: u32 = 24;
 /// Registers of a multiprocessor.
 const PER_MULTIPROCESSOR: u32 = 65_536;

@@ -375,14 +375,14 @@ fn mappings_share_bytes_and_enforce_their_access() {
     drop(work);
     drop(one);
     space.free(base).unwrap();
-    assert_eq!(space.device_bytes(&[1]), 2 * PART, "mapped once more");
+    assert_eq!(space.device_bytes(&[1]), 2 * PART, "another mapping keeps the memory");
     space.free(base + 2 * PART).unwrap();
     assert_eq!(space.device_bytes(&[1]), PART);
     space.free(base + PART).unwrap();
     drop(two);
     assert_eq!(space.device_bytes(&[1]), 0);
     let again = space.reserve_addresses(PART, PAGE, base + PART);
-    assert_ne!(again, Some(base + PART), "the addresses are reserved still");
+    assert_ne!(again, Some(base + PART), "the addresses are still reserved");
     space.release_addresses(base, 3 * PART);
     let again = space.reserve_addresses(PART, PAGE, base + PART);
     assert_eq!(again, Some(base + PART));
