@@ -125,7 +125,8 @@ impl TensorMap {
         bytes
     }
 
-    /// Decodes a map. Returns `None` if the bytes are not a map, or a field has an invalid value.
+    /// Decodes a map. Returns `None` if the bytes are not a map, or the number of dimensions, the mode or a value of a
+    /// C enumeration is invalid. The other fields may have any value.
     pub fn decode(bytes: &[u8; BYTES]) -> Option<Self> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let i16_at = |at: usize| u16_at(at) as i16;
@@ -169,8 +170,8 @@ impl TensorMap {
     }
 }
 
-/// Replaces a field of an encoded map, as `tensormap.replace` does. `dimension` selects one of five values of a field.
-/// Kernels also make maps from 128 zero bytes in this way, so the result carries the tag.
+/// Replaces a field of an encoded map, as `tensormap.replace` does. If a field has a value for each dimension,
+/// `dimension` selects one. Kernels also make maps from 128 zero bytes in this way, so the result carries the tag.
 pub(crate) fn replace(bytes: &mut [u8; BYTES], field: TensorMapField, dimension: u8, value: u64) {
     let dimension = usize::from(dimension.min(4));
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -200,7 +201,8 @@ pub(crate) fn replace(bytes: &mut [u8; BYTES], field: TensorMapField, dimension:
     }
 }
 
-/// Returns the size in bytes of an element of a `CUtensorMapDataType`; `None` for the packed types of 4 or 6 bits.
+/// Returns the size in bytes of an element of a `CUtensorMapDataType`; `None` for the packed types of 4 or 6 bits and
+/// for unknown numbers.
 pub fn element_bytes(data_type: u8) -> Option<u64> {
     match data_type {
         0 => Some(1),

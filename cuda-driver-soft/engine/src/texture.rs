@@ -1,6 +1,6 @@
-//! Texture and surface objects, by handle: the driver binds them, kernels read them.
+//! Texture and surface objects, by handle: the driver binds them, and kernels access their texels.
 //!
-//! A handle is a number of an object, or the address of a variable of type `.texref` or `.surfref`. Texels are in
+//! A handle is the number of an object, or the address of a variable of type `.texref` or `.surfref`. Texels are in
 //! device memory, and each access is checked like any other.
 
 #![forbid(unsafe_code)]
@@ -45,13 +45,13 @@ pub struct Plane {
     pub address: u64,
     /// Texels per row, rows, and slices (or layers, or faces); none of them is 0.
     pub size: [u32; 3],
-    /// Bytes from one row to the next; of blocks, if texels are in blocks.
+    /// Bytes from one row of texels to the next, or of blocks if texels are stored in blocks.
     pub pitch: u64,
     /// Bytes from one slice to the next.
     pub slice: u64,
 }
 
-/// How an array stores its texels.
+/// The storage of the texels of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// Channel by channel.
@@ -71,9 +71,9 @@ pub struct TexelArray {
     pub channel: Channel,
     /// Channels per texel: 1, 2 or 4.
     pub channels: u32,
-    /// How texels are stored.
+    /// The storage of the texels.
     pub storage: Storage,
-    /// True if integers are always read as numbers from 0 to 1, or from -1 to 1.
+    /// True if integers are always read as numbers from 0 to 1, or if they are signed, from -1 to 1.
     pub normalized: bool,
     /// Mipmap levels, the largest first; at least one.
     pub levels: Vec<Plane>,

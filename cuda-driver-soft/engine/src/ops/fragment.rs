@@ -1,6 +1,6 @@
 //! The layout of matrix fragments: the position of each element in the lanes and registers of a warp.
 //!
-//! A fragment is the part of a matrix that one lane holds: some registers of one or more elements each. The manual
+//! A fragment is the part of a matrix that one lane holds: registers with one or more elements each. The manual
 //! defines the layout of the fragments of `mma`. It leaves the layout for `wmma` open; here each lane holds consecutive
 //! elements.
 
@@ -14,7 +14,7 @@ use ptx::ir::{MatrixPart, Type};
 /// The dimensions m, n and k of a matrix product.
 pub(crate) type ShapeOf = [u16; 3];
 
-/// Returns the number of rows and columns of a part of `m x n x k`.
+/// Returns the number of rows and columns of A, B or C in a product of this shape.
 pub(crate) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     let (rows, columns) = match part {
         MatrixPart::A => (m, k),
@@ -75,14 +75,14 @@ pub(super) fn position(
         let number = number % (rows * columns);
         return (number / columns, number % columns);
     }
-    // Each group of four lanes holds a row of A and C, or a column of B.
+    // Each group of four lanes holds a row of A and C, or two rows eight apart, or a column of B.
     let (group, thread) = (lane / 4, lane % 4);
     match part {
         MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
         MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
         MatrixPart::B => (thread * per + e + r * 4 * per, group),
-        // Two adjacent elements come first (in one register or in two), then the lower rows, then the next eight
-        // columns.
+        // Two adjacent elements come first (in one register or in two), then those eight rows below, then those in the
+        // next eight columns.
         MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
         MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
     }

@@ -229,7 +229,8 @@ impl Addresses for u32 {
 /// Loads a row from host addresses of a known pattern.
 ///
 /// # Safety
-/// See [`Regs`]; the host addresses of the lanes of the mask are valid for reads, and aligned.
+/// See [`Regs`]; the host addresses of the lanes of the mask are valid for reads, and aligned. With `WIDE` the CPU has
+/// AVX.
 #[inline(always)]
 unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
     (host, pattern, deltas): (*mut u8, LanePattern, &Lanes<u32>),
@@ -271,7 +272,8 @@ unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
 /// Stores a row to host addresses of a known pattern. If several lanes store to one address, the highest lane wins.
 ///
 /// # Safety
-/// See [`Regs`]; the host addresses of the lanes of the mask are valid for writes, and aligned.
+/// See [`Regs`]; the host addresses of the lanes of the mask are valid for writes, and aligned. With `WIDE` the CPU has
+/// AVX.
 #[inline(always)]
 unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
     (host, pattern, deltas): (*mut u8, LanePattern, &Lanes<u32>),
@@ -314,7 +316,9 @@ unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: Lan
     }
 }
 
-/// Defines the body of an access that uses the pattern in its cache if that matches, and else the slow path.
+/// Defines the body of an access. If the addresses match the pattern in its cache, `$transfer` moves the values;
+/// otherwise `$slow` runs the access. `WIDE` is `FUSED` of [`Body::run`]: on x86-64, a CPU with a fused multiply-add
+/// also has AVX.
 macro_rules! fast {
     ($name:ident<$e:ident $(, $a:ident)?>, $address:ty, |$m:ident, $cache:ident, $addresses:ident, $mask:ident, $full:ident| $fast:expr,
      $transfer:ident, $slot:ident, $slow:ident) => {
@@ -335,7 +339,8 @@ macro_rules! fast {
                 match $fast {
                     Some(host) => {
                         let place = (host, $cache.pattern, &$cache.deltas);
-                        // SAFETY: the cache has checked the addresses of all lanes; the slot is as above.
+                        // SAFETY: the cache has checked the addresses of all lanes; the slot is as above; with `WIDE`
+                        // the CPU has AVX.
                         unsafe { $transfer::<$e, $full, WIDE>(place, regs, inst.$slot, $mask) };
                         Flow::Next
                     }
@@ -370,7 +375,8 @@ fast!(StoreShared<E, A>, A, |m, cache, addresses, mask, FULL| {
     cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
 }, store_pattern, b, store_scattered);
 
-/// Loads from addresses without a known pattern.
+/// Loads from addresses that do not match the pattern in the cache: directly if they are in the last allocation, or for
+/// `.shared` in the block's shared memory; else with [`load_slow`].
 ///
 /// # Safety
 /// See [`Regs`].
@@ -398,7 +404,8 @@ unsafe fn load_scattered<E: Element>(
     Flow::Next
 }
 
-/// Stores to addresses without a known pattern.
+/// Stores to addresses that do not match the pattern in the cache: directly if they are in the last allocation, or for
+/// `.shared` in the block's shared memory; else with [`store_slow`].
 ///
 /// # Safety
 /// See [`Regs`].
@@ -425,8 +432,9 @@ unsafe fn store_scattered<E: Element>(
     Flow::Next
 }
 
-/// Returns the difference between host addresses and the addresses of an access, if the cache covers the addresses of
-/// all lanes.
+/// Returns the difference between host addresses and the addresses of an access if all lanes access the last
+/// allocation, or for `.shared` the block's shared memory. Some calls return `None` even then, so that the cache stores
+/// a new pattern.
 #[inline(always)]
 fn scattered(m: &mut Machine<'_>, inst: &Inst, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
     let cache = &mut m.caches[inst.aux as usize];
@@ -437,7 +445,7 @@ fn scattered(m: &mut Machine<'_>, inst: &Inst, addresses: &Lanes<u64>, mask: Mas
     }
 }
 
-/// Any load.
+/// A load that has no faster handler.
 struct LoadAny;
 
 impl Body for LoadAny {
@@ -456,7 +464,7 @@ impl Body for LoadAny {
     }
 }
 
-/// Any store.
+/// A store that has no faster handler.
 struct StoreAny;
 
 impl Body for StoreAny {
@@ -553,7 +561,7 @@ pub(super) fn places(
     })
 }
 
-/// Does any load, without a known pattern.
+/// Runs any load.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -601,7 +609,7 @@ unsafe fn load_slow(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, addresses:
     Flow::Next
 }
 
-/// Does any store, without a known pattern.
+/// Runs any store.
 ///
 /// # Safety
 /// See [`Regs`].

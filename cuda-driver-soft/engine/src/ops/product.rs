@@ -47,7 +47,7 @@ pub(super) fn add(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64]) {
     }
 }
 
-/// Adds the product of A and B to C. A has half of the elements of each row, and `places` their columns.
+/// Adds the product of A and B to C. `a` has half of the elements of each row, and `places` has their columns.
 pub(super) fn add_sparse(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64], places: &[Vec<usize>]) {
     let k = usize::from(mma.shape[2]).max(2);
     let columns = b.len() / k;
@@ -76,8 +76,9 @@ pub(super) fn add_sparse(mma: &Mma, a: &[u64], b: &[u64], c: &mut [u64], places:
     }
 }
 
-/// A row of A or a column of B of 8-bit floating-point numbers, as code for sm_90 uses them: as f16, in two halves that
-/// are added one after the other.
+/// A row of A or a column of B of 8-bit floating-point numbers. The code that ptxas emits for `mma` on sm_90 converts
+/// them to f16 and adds the products of two halves one after the other: first those of elements 0 and 1 of every four,
+/// then those of elements 2 and 3.
 struct SmallLine([Factors; 2]);
 
 impl SmallLine {

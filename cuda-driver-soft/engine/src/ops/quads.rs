@@ -1,7 +1,7 @@
 //! `mma` of shape `.m8n8k4` and `.f16`: four products. Each is computed by four lanes of the lower half of the warp and
 //! the four lanes 16 above them.
 //!
-//! Architectures after sm_70 have no such instruction. The sums are those of the code that ptxas emits for sm_90.
+//! GPUs of sm_90 have no such instruction. The sums are those of the code that ptxas emits for them.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ const PRODUCTS: usize = 4;
 /// Rows of A and columns of B.
 const LINES: usize = 8;
 
-/// Returns the lane of the warp that is lane `line`, 0 to 7, of a product.
+/// Returns the lane of the warp that is lane `line`, 0 to 7, of the eight lanes of a product.
 fn lane_of(product: usize, line: usize) -> usize {
     4 * product + line % 4 + line / 4 * 16
 }
@@ -98,8 +98,8 @@ pub(super) fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: M
     }
 }
 
-/// Returns the sum of four products and `c`. If `pairs` is true, products are added in pairs, as for an f16 result;
-/// otherwise one after another.
+/// Returns the sum of four products and `c`. If `pairs` is true, as for an f16 result, products are added in pairs;
+/// otherwise they are added one after another, and then `c`.
 fn dot(a: &[f32; 4], b: &[f32; 4], c: f32, pairs: bool) -> f32 {
     let fma = |i: usize, sum| fma_f32(a[i], b[i], sum, Rounding::Rn, false, false, BASELINE_FUSED);
     let add = |a, b| add_f32(a, b, Rounding::Rn, false, false);

@@ -1,15 +1,15 @@
 //! The metadata of a sparse matrix A: the columns of its stored elements.
 //!
-//! Each row of A has groups of columns of which half are zero. Four bits of metadata select the other half: two indices
-//! of a quarter of the group each. Every four lanes hold two rows of A; the sparsity selector chooses those that supply
-//! the metadata.
+//! The columns of A form groups, and in each row half of the columns of a group are zero. Four bits of metadata select
+//! the other half: two indices of two bits, each of a quarter of the group. Every four lanes hold two rows of A; the
+//! sparsity selector chooses which of these lanes supply the metadata of both rows.
 
 #![forbid(unsafe_code)]
 
 use crate::code::registers::{RegFile, Slot};
 use ptx::ir::{Mma, Type};
 
-/// Rows that the metadata of four lanes describes.
+/// Rows of A.
 const ROWS: usize = 16;
 
 /// Returns the columns of a group that four bits of metadata select.
@@ -34,7 +34,7 @@ fn group(ty: Type) -> usize {
     }
 }
 
-/// Returns the lane, 0 to 3, and the shift of the metadata for a group of a row, if the selector is 0.
+/// Returns the lane (0 to 3) of the metadata for a group of a row if the selector is 0, and the shift of the metadata.
 fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
     let lower = row / 8;
     match ty {

@@ -99,7 +99,7 @@ pub(super) fn access(
             }
             Ok(loaded)
         }
-        // An array of packed channels is written by its words only.
+        // A formatted store does not change packed channels or compressed blocks; only an unformatted one does.
         SurfaceOp::Store if surface.formatted && image.storage != Storage::Channels => nothing,
         SurfaceOp::Store if surface.formatted => {
             let each = image.channel.bytes();
@@ -131,7 +131,7 @@ pub(super) fn access(
                 _ => surface.ty,
             };
             let value = values[0];
-            // SAFETY: `place` found the element valid for writes, so for reads, and aligned.
+            // SAFETY: `place` found the element valid for writes, and so for reads, and aligned.
             unsafe { access::update(place, each as u32, |old| reduce(op, ty, old, value)) };
             nothing
         }
@@ -148,6 +148,8 @@ fn outside(surface: &Surface, address: &u64) -> FaultKind {
     }
 }
 
+/// Loads a value of 1, 2, 4 or 8 bytes.
+///
 /// # Safety
 /// `at` must be valid for reads of `bytes` bytes, and aligned to them.
 unsafe fn load(at: *const u8, bytes: u64) -> u64 {
@@ -162,6 +164,8 @@ unsafe fn load(at: *const u8, bytes: u64) -> u64 {
     }
 }
 
+/// Stores a value of 1, 2, 4 or 8 bytes.
+///
 /// # Safety
 /// `at` must be valid for writes of `bytes` bytes, and aligned to them.
 unsafe fn store(at: *mut u8, bytes: u64, value: u64) {

@@ -41,6 +41,7 @@ pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, inst: &TensorInst, ma
     Ok(())
 }
 
+/// Records the fault of an invalid copy, and returns `Err`.
 fn refuse(m: &mut Machine<'_>, lane: usize, problem: &'static str) -> Result<(), ()> {
     m.fault = Some((FaultKind::TensorCopy { problem }, lane));
     Err(())
@@ -177,8 +178,8 @@ impl SharedBox {
         }
     }
 
-    /// Passes the host address of each piece of a row to `visit`, with its range in the row. Pieces are 16 bytes, or
-    /// without swizzling the whole row.
+    /// Passes the host address of each piece of a row to `visit`, with the start of the piece in the row and its
+    /// length. With swizzling a piece has 16 bytes; without, the whole row is one piece.
     fn pieces(&self, row: &Row, bytes: u32, mut visit: impl FnMut(*mut u8, usize, usize)) {
         let start = u64::from(row.shared);
         if self.swizzle == 0 {
@@ -215,6 +216,7 @@ fn load(m: &mut Machine<'_>, lane: usize, map: &TensorMap, layout: &Layout, plac
             let part = &mut buffer[inside];
             // SAFETY: `place_row` found the bytes valid for reads, and the buffer has as many.
             unsafe { access::copy(part.as_mut_ptr(), from, part.len()) };
+            // `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32` and `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ`.
             if matches!(map.data_type, 11 | 12) {
                 for word in part.as_chunks_mut::<4>().0 {
                     *word = round_to_tf32(u32::from_le_bytes(*word)).to_le_bytes();
@@ -238,7 +240,7 @@ fn round_to_tf32(bits: u32) -> u32 {
     }
 }
 
-/// Fills a row with zeros, or with the NaN that `fma.oob` recognises in each half-word.
+/// Fills a row with zeros, or if `fill` is not 0, with the NaN that `fma.oob` recognises in each half-word.
 fn fill(row: &mut [u8], fill: u8) {
     let element = match fill {
         0 => 0,
@@ -280,7 +282,8 @@ fn store(
             None => unsafe { access::copy(to, part.as_ptr(), part.len()) },
             Some(mods) => {
                 let element = layout.element as usize;
-                // Of the f32 types, only those with `FTZ` in their names flush subnormal numbers.
+                // Of the f32 types, only those with `FTZ` in their names flush subnormal numbers, as `red.global` does.
+                // All other types are added as in global memory.
                 let flushes = !matches!(map.data_type, 7 | 11);
                 for (i, value) in part.chunks_exact(element).enumerate() {
                     let b = value.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));

@@ -69,7 +69,8 @@ impl Layout {
             1..=3 => 0,
             _ => return None,
         };
-        // A kernel may have changed the map: more rows than this are more than the shared memory of a block.
+        // A kernel may have changed the map. Rows have at least 16 bytes, so more than `MOST_ROWS` of them do not fit
+        // in the shared memory of a block.
         let rows = pixels.saturating_mul(slices.into());
         let usable = row > 0 && row.is_multiple_of(16) && (1..=MOST_ROWS).contains(&rows);
         (usable && (slice == 0 || tiled && rank >= 3)).then_some(Layout {
@@ -172,7 +173,7 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// The positions of the pixels of a copy, which are visited from the first to the last, possibly several times.
+/// The positions of the pixels of a copy. Computing them in ascending order is fast.
 struct Walk<'a> {
     map: &'a TensorMap,
     place: &'a Place,
@@ -231,8 +232,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the swizzled address of a byte in shared memory: the index of its 16-byte unit is XORed with low bits of the
-/// index of its 128-byte unit.
+/// Returns the swizzled address of a byte in shared memory: the index of its 16-byte unit is XORed with the low
+/// `swizzle` bits of the index of its 128-byte unit.
 pub(super) fn swizzled(address: u64, swizzle: u8) -> u64 {
     let mask = (1u64 << swizzle.min(3)) - 1;
     address ^ (address >> 7 & mask) << 4

@@ -16,12 +16,13 @@ pub(super) struct Texels<'a, 'm> {
 }
 
 impl<'a, 'm> Texels<'a, 'm> {
-    /// Returns the texels of one lane.
+    /// Returns access for one lane.
     pub(super) fn new(m: &'a mut Machine<'m>, lane: usize) -> Self {
         Texels { m, lane }
     }
 
-    /// Returns the host address of bytes of device memory.
+    /// Returns the host address of bytes of device memory. Returns `Err` if the access faults; the machine then has the
+    /// fault.
     pub(super) fn place(&mut self, address: u64, (bytes, align): (u64, u64), write: bool) -> Result<*mut u8, ()> {
         let placed = self
             .m
@@ -33,7 +34,7 @@ impl<'a, 'm> Texels<'a, 'm> {
     }
 
     /// Returns the address of a texel in device memory. If the array has tiles, `address` is the texel's offset.
-    /// Returns `None` if the texel has no memory: it reads as zeros.
+    /// Returns `None` if the texel has no memory and reads as zeros, and `Err` if an access to it faults.
     pub(super) fn behind(&mut self, image: &TexelArray, address: u64, write: bool) -> Result<Option<u64>, ()> {
         let Some(tiles) = &image.tiles else {
             return Ok(Some(address));

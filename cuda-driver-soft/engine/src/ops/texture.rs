@@ -1,4 +1,5 @@
-//! Instructions on textures: `tex`, `tld4`, and the queries. Surfaces are in `surface`.
+//! Instructions on textures (`tex`, `tld4`), and the queries (`txq`, `suq`, `istypep`). The other instructions on
+//! surfaces are in `surface`.
 //!
 //! The manual leaves many details open. Comments that name an H200 describe observations on that GPU.
 
@@ -16,7 +17,7 @@ use crate::texture::{Object, Plane, Sampler, Storage, TexelArray, TextureShape, 
 use ptx::ir::{Geometry, Level, Op, Query, Space, Tex, Type};
 use std::sync::Arc;
 
-/// Maximum number of sources of an instruction: four coordinates, two gradients, the offsets.
+/// Maximum number of sources after the handle: the coordinates, two gradients and the offsets, each of four elements.
 const SOURCES: usize = 16;
 
 /// Runs an instruction for the lanes of the mask. Returns `Err` if a lane faults; the machine then has the fault.
@@ -69,6 +70,7 @@ pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &TextureInst, m
     Ok(())
 }
 
+/// Returns the fault of a handle that names no object.
 fn no_object(handle: u64) -> FaultKind {
     FaultKind::IllegalAddress {
         address: handle,
@@ -78,8 +80,9 @@ fn no_object(handle: u64) -> FaultKind {
     }
 }
 
-/// Returns the result of `txq` or `suq`. As on an H200, layers count as one more axis, and the extent of an axis that
-/// does not exist is 0, except that the height of a one-dimensional texture is 1.
+/// Returns the result of `txq` or `suq`. As on an H200, layers count as one more axis, and the faces of cubes are
+/// layers of a surface. The extent of an axis that does not exist is 0, except that the height of a one-dimensional
+/// texture that is not linear memory is 1.
 fn answer(query: Query, surface: bool, object: &Object, level: Option<u32>) -> u64 {
     let image = match object {
         Object::Texture(image, _) | Object::Surface(image) => image,
@@ -130,7 +133,8 @@ struct SamplePoint<'a> {
     offsets: [i64; 3],
 }
 
-/// Returns the result of `tex` or `tld4`: four components, and a predicate that is true if the texels are resident.
+/// Returns the result of `tex` or `tld4`: four components, and the predicate for resident texels. The predicate is true
+/// even for texels without memory. It is false only for `.f32` coordinates in an image of another shape.
 fn sample(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -256,8 +260,9 @@ fn sample(
     Ok(convert(tex, parts.mean(image, &sampler)))
 }
 
-/// Reads a texel by its indices. Returns `None` outside of the image for all address modes; only levels of a mipmap
-/// clamp the indices. An H200 reads linear memory this way, but not one-dimensional arrays.
+/// Reads a texel by its indices. Returns `None` outside of the image, regardless of the address mode; indices are
+/// clamped only if the instruction gives a level of a mipmap. As on an H200, linear memory is read this way, but
+/// one-dimensional arrays are not: the result for them is `None`.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -326,7 +331,7 @@ fn unfiltered(image: &TexelArray, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4
     })
 }
 
-/// Converts components to the type of the results, and appends the predicate that the texels are resident.
+/// Converts components to the type of the results, and appends the predicate for resident texels, which is true.
 fn convert(tex: &Tex, values: [u32; 4]) -> [u64; RESULTS] {
     let half = |bits: u32| u64::from(texel::as_half(bits));
     let [a, b, c, d] = values;

@@ -1,8 +1,8 @@
 //! Products of matrices that four warps compute together: `wgmma.mma_async`.
 //!
 //! Each warp computes its 16 rows of the result immediately when it runs the instruction. That is correct, because no
-//! warp needs the registers of another one, and the program must not access the accumulator or the matrices in shared
-//! memory before it has waited.
+//! warp needs the registers of another one, and because the program must neither access the accumulator nor change the
+//! matrices in shared memory before it has waited.
 
 use super::fragment::{element_bits, gather, scatter};
 use super::{product, sparse};
@@ -51,8 +51,9 @@ impl Descriptor {
         }
     }
 
-    /// Returns the address of a unit: the one with the number `unit` in the direction in which units are contiguous, in
-    /// line `line` across that direction.
+    /// Returns the address of unit number `unit` of a line. If `along_k`, the elements of a unit are consecutive along
+    /// k, and a line is a row of A or a column of B. Otherwise a unit has elements of several rows of A, or columns of
+    /// B, and a line is a position along k.
     fn address(self, along_k: bool, unit: u64, line: u64) -> u64 {
         let units = self.width / 16;
         let in_pattern = unit % units * 16 + line % 8 * self.width;
@@ -65,7 +66,7 @@ impl Descriptor {
             (false, _) => unit_parts * self.leading + line_parts * self.stride,
         };
         let address = self.start + in_pattern + offset;
-        // Swizzling permutes the units of a row by the number of the row.
+        // Swizzling permutes units by the number of the row of 128 bytes that they are in.
         let row = (address >> 7).wrapping_sub(self.base);
         address ^ ((row & (units - 1)) << 4)
     }
@@ -129,7 +130,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Reads `count` rows of A, or columns of B, each of `k` elements, from `first` on.
+/// Reads `count` rows of A, or columns of B, each of `k` elements, from `first` on. Returns `Err` if the lane faults.
 fn fetch(
     m: &mut Machine<'_>,
     lane: usize,
@@ -167,7 +168,7 @@ fn fetch(
     Ok(all)
 }
 
-/// Reads the elements of one unit of shared memory.
+/// Reads the elements of one unit of shared memory. Returns `Err` if the lane faults.
 fn unit_at(
     m: &mut Machine<'_>,
     lane: usize,

@@ -1,4 +1,4 @@
-//! The memory behind sparse arrays and arrays with deferred mapping, which may be absent.
+//! The memory behind sparse arrays and arrays with deferred mapping. Parts of it may be absent.
 //!
 //! The [planes](super::Plane) of such an array have offsets for addresses, as if its texels were contiguous.
 //! [`Tiles`] finds the memory behind an offset.
@@ -32,21 +32,22 @@ pub struct TilePart {
     pub bytes: u64,
     /// Number of its first tile.
     pub first: usize,
-    /// How the range is stored.
+    /// The layout of the range in its tiles.
     pub layout: TileLayout,
 }
 
-/// How a range of offsets is stored.
+/// The layout of a range of offsets in its tiles.
 #[derive(Clone, Copy, Debug)]
 pub enum TileLayout {
-    /// As consecutive bytes, which begin `from` bytes after the first tile. Each tile has `tile` bytes, not 0.
+    /// Consecutive bytes, which begin `from` bytes after the start of the first tile. Each tile has `tile` bytes, at
+    /// least one.
     Line {
         /// Bytes from the start of the first tile.
         from: u64,
         /// Bytes per tile.
         tile: u64,
     },
-    /// In a grid of tiles.
+    /// A grid of tiles.
     Grid(TileGrid),
 }
 
@@ -68,7 +69,7 @@ pub struct TileGrid {
 pub struct TilePlace {
     /// The address of its memory; `None` if there is no memory.
     pub address: Option<u64>,
-    /// Number of bytes from the offset on that are in one piece.
+    /// Number of bytes from the offset on that are contiguous in memory or absent together; 1 outside of all parts.
     pub run: u64,
 }
 
@@ -178,7 +179,7 @@ mod tests {
         })
     }
 
-    /// A level of 12 bytes x 3 rows x 2 slices in tiles of 8 x 2 x 1, and 16 bytes behind it in tiles of 12 bytes.
+    /// A level of 12 bytes x 3 rows x 2 slices in tiles of 8 x 2 x 1, and 16 bytes at offset 80 in tiles of 12 bytes.
     fn tiles() -> Tiles {
         let grid = TileGrid {
             pitch: 12,

@@ -1,4 +1,4 @@
-//! Handlers of loads and stores of vectors, and of numbers that are narrower than their registers.
+//! Handlers of loads and stores of vectors, of 16-bit numbers, and of numbers that are narrower than their registers.
 
 use super::{Access, load_slow, store_slow, widened};
 use crate::code::handlers::{Body, Common, Copies, Handlers};
@@ -12,7 +12,7 @@ use crate::window::SHARED;
 use ptx::ir::{RegClass, Space};
 use std::marker::PhantomData;
 
-/// A number with one type in memory and another in a register.
+/// A number with a type in memory and a type in a register.
 trait Number {
     /// The type in memory.
     type Memory: Copy + Default;
@@ -85,7 +85,8 @@ numbers! {
     u16 u64 load16 store16;
 }
 
-/// Returns true if the handlers in this file support the space and the address of an access, and need not split it.
+/// Returns true if the handlers in this file support the space and the width of the address of an access, and the
+/// access is weak and not a part of a larger one.
 fn is_supported(access: &Access) -> bool {
     let space = match access.space {
         Space::Shared => true,
@@ -161,7 +162,7 @@ pub(super) fn store(access: &Access) -> Option<Handlers> {
 
 /// The host addresses of an access. Each is valid for the access, and aligned.
 struct HostLanes<'c> {
-    /// The address of the first lane; with [`LanePattern::Any`] the address to which the distances are added.
+    /// The address of lane 0; with [`LanePattern::Any`] the address to which the distances are added.
     host: *mut u8,
     /// The arrangement of the lanes.
     pattern: LanePattern,
@@ -182,7 +183,7 @@ impl HostLanes<'_> {
     }
 }
 
-/// Finds the host addresses of the lanes if pattern and memory are known.
+/// Returns the host addresses of the lanes if the access matches the pattern and the memory in its cache.
 ///
 /// # Safety
 /// See [`Regs`].
@@ -225,7 +226,8 @@ impl<P: Number, const N: usize> Body for LoadParts<P, N> {
         let bytes = (N * P::BYTES) as u64;
         // SAFETY: as promised by the caller.
         if let Some(found) = unsafe { find(m, regs, inst, bytes, mask) } {
-            // SAFETY: `find` returns addresses that are valid for reads; the destinations are of this frame and class.
+            // SAFETY: `find` returns addresses that are valid for reads; the destinations are of this frame and class;
+            // with `WIDE`, which is `FUSED` of `Body::run`, the CPU has AVX.
             unsafe { load_found::<P, N, WIDE>(&found, regs, inst, mask) };
             return Flow::Next;
         }
@@ -240,7 +242,7 @@ impl<P: Number, const N: usize> Body for LoadParts<P, N> {
 /// Loads the lanes of the mask.
 ///
 /// # Safety
-/// See [`Regs`]; the addresses of the lanes of the mask are valid for reads, and aligned.
+/// See [`Regs`]; the addresses of the lanes of the mask are valid for reads, and aligned. With `WIDE` the CPU has AVX.
 #[inline(always)]
 unsafe fn load_found<P: Number, const N: usize, const WIDE: bool>(
     found: &HostLanes<'_>,
@@ -261,7 +263,8 @@ unsafe fn load_found<P: Number, const N: usize, const WIDE: bool>(
         match found.pattern {
             LanePattern::Row if mask == FULL_MASK => {
                 let bytes = LANES * N * P::BYTES;
-                // SAFETY: the addresses are contiguous and valid, as promised by the caller; any bytes are numbers.
+                // SAFETY: the addresses are contiguous and valid, as promised by the caller; any bytes are valid
+                // numbers.
                 unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
             }
             _ if mask == FULL_MASK => {
@@ -326,7 +329,7 @@ impl<P: Number, const N: usize> Body for StoreParts<P, N> {
         // SAFETY: as promised by the caller.
         if let Some(found) = unsafe { find(m, regs, inst, bytes, mask) } {
             // SAFETY: the addresses are valid for writes, because the cache of a store only has an allocation that an
-            // earlier store was allowed to write. The sources are of this frame and class.
+            // earlier store was allowed to write. The sources are of this frame and class. AVX is as for `LoadParts`.
             unsafe { store_found::<P, N, WIDE>(&found, regs, inst, mask) };
             return Flow::Next;
         }
@@ -341,7 +344,7 @@ impl<P: Number, const N: usize> Body for StoreParts<P, N> {
 /// Stores the lanes of the mask in order: if several lanes store to one address, the highest lane wins.
 ///
 /// # Safety
-/// See [`Regs`]; the addresses of the lanes of the mask are valid for writes, and aligned.
+/// See [`Regs`]; the addresses of the lanes of the mask are valid for writes, and aligned. With `WIDE` the CPU has AVX.
 #[inline(always)]
 unsafe fn store_found<P: Number, const N: usize, const WIDE: bool>(
     found: &HostLanes<'_>,
