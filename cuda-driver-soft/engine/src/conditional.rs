@@ -48,7 +48,7 @@ impl ConditionalValue {
         self.value.load(Ordering::Acquire)
     }
 
-    /// Begins a launch of a graph with this value.
+    /// Records that a graph that uses the value is being launched: from now on, kernels can set the value.
     pub fn begin_launch(&self) {
         self.launched.store(true, Ordering::Release);
     }

@@ -117,7 +117,7 @@ impl fmt::Display for Position {
 }
 
 impl Report {
-    /// Returns the report as lines of text: the calls of the thread, the other lanes of its warp, its registers.
+    /// Returns the report as lines of text: the calls of the thread, the other lanes of its warp, and its registers.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let [innermost, outer @ ..] = self.calls.as_slice() {
@@ -125,15 +125,19 @@ impl Report {
             lines.extend(outer.iter().map(|call| format!("called from {call}")));
         }
         for LaneGroup { lanes, state, position } in &self.others {
-            let state = match state {
-                LaneState::Running => "are at",
-                LaneState::AtBarrier => "wait at a barrier in",
-                LaneState::AtCollective => "wait for other lanes in",
+            let state = match (state, lanes.is_power_of_two()) {
+                (LaneState::Running, true) => "is at",
+                (LaneState::Running, false) => "are at",
+                (LaneState::AtBarrier, true) => "waits at a barrier in",
+                (LaneState::AtBarrier, false) => "wait at a barrier in",
+                (LaneState::AtCollective, true) => "waits for other lanes in",
+                (LaneState::AtCollective, false) => "wait for other lanes in",
             };
             lines.push(format!("{} {state} {position}", LaneNumbers(*lanes)));
         }
         if self.exited != 0 {
-            lines.push(format!("{} have exited", LaneNumbers(self.exited)));
+            let verb = if self.exited.is_power_of_two() { "has" } else { "have" };
+            lines.push(format!("{} {verb} exited", LaneNumbers(self.exited)));
         }
         for registers in self.registers.chunks(6) {
             let values = registers.iter().map(|(name, value)| format!("{name} = {value:#x}"));
@@ -143,12 +147,12 @@ impl Report {
     }
 }
 
-/// Displays a mask as `lanes 0-3, 7`.
+/// Displays a mask as `lanes 0-3, 7`, or as `lane 7`.
 struct LaneNumbers(u32);
 
 impl fmt::Display for LaneNumbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("lanes")?;
+        f.write_str(if self.0.is_power_of_two() { "lane" } else { "lanes" })?;
         let (mut mask, mut separator) = (self.0, " ");
         while mask != 0 {
             let first = mask.trailing_zeros();
@@ -261,9 +265,10 @@ pub enum FaultKind {
         /// Bytes of local memory that the thread would need.
         bytes: u64,
     },
-    /// A barrier that threads of a warp reach at different instructions, or with a number or thread count out of range.
+    /// A barrier that threads of a warp reach at different instructions, a wrong number or thread count of a barrier,
+    /// or a member mask without a lane that runs the instruction.
     BarrierMisuse {
-        /// The lanes or warps that wait, and at which lines.
+        /// The lanes that wait, and at which lines; or the wrong number, count or mask.
         report: String,
     },
     /// All threads that have not exited wait for one another.
@@ -306,7 +311,8 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// Returns the lines that a failed assertion writes to stderr: one for each thread of the warp that it failed for.
+    /// Returns the lines that a failed assertion writes to stderr, one for each thread of the warp that it failed for;
+    /// `None` for other faults.
     pub fn assertion(&self) -> Option<String> {
         let FaultKind::Assert {
             file,
@@ -335,19 +341,28 @@ impl Fault {
     /// Returns the number of the sticky `CUresult` of this fault.
     pub fn code(&self) -> u32 {
         match self.kind {
+            // CUDA_ERROR_ILLEGAL_ADDRESS
             FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } | FaultKind::StackOverflow { .. } => {
                 700
             }
             // On an H200, an access past the block's shared memory but inside the window faults like any other illegal
             // address. The window begins with 1 KiB that the system reserves.
             FaultKind::SharedOutOfRange { address, size, .. } if size <= 16 && address < SHARED_WINDOW => 700,
+            // CUDA_ERROR_ILLEGAL_INSTRUCTION
             FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
+            // CUDA_ERROR_MISALIGNED_ADDRESS
             FaultKind::Misaligned { .. } => 716,
+            // CUDA_ERROR_INVALID_PC
             FaultKind::InvalidPc { .. } | FaultKind::InvalidBranchIndex { .. } => 718,
+            // CUDA_ERROR_LAUNCH_FAILED
             FaultKind::Trap | FaultKind::FreedTwice { .. } | FaultKind::NoBlock { .. } => 719,
+            // CUDA_ERROR_ASSERT
             FaultKind::Assert { .. } => 710,
+            // CUDA_ERROR_LAUNCH_TIMEOUT
             FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } | FaultKind::Budget { .. } => 702,
+            // CUDA_ERROR_NOT_SUPPORTED
             FaultKind::Unsupported { .. } => 801,
+            // CUDA_ERROR_OUT_OF_MEMORY
             FaultKind::OutOfMemory => 2,
         }
     }

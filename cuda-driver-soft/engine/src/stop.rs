@@ -29,7 +29,7 @@ pub struct StopAt {
 /// The name that means the PTX text in [`StopAt`].
 const PTX: &str = "ptx";
 
-/// The number of stops that are reported for one launch: a line may be in a loop.
+/// Limit on the stops that are reported for one launch: a line may be in a loop.
 const MOST: u32 = 100;
 
 impl FromStr for StopAt {

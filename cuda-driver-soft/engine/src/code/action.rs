@@ -14,7 +14,7 @@ use ptx::ir::{BarOp, FuncId};
 /// [`Code::actions`](super::function::Code::actions).
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// `ret`, or `exit` in a kernel's own frame.
+    /// `ret`, or the end of a function.
     Return,
     /// `exit`
     Exit,
@@ -130,7 +130,8 @@ pub(crate) struct BarrierInst {
 }
 
 impl BarrierInst {
-    /// Returns the number of a plain `bar.sync` with a constant number, for all threads of the block.
+    /// Returns the number of a plain barrier: a `bar.sync` with a constant number, for all threads of the block.
+    /// Returns `None` for other barriers.
     #[inline]
     pub(crate) fn plain(&self) -> Option<u32> {
         match (self.op, self.id, &self.count, &self.predicate) {

@@ -1,5 +1,5 @@
-//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`), and the locations of their
-//! operands.
+//! Operations across the lanes of a warp (`shfl`, `vote`, `match`, `redux`, `elect`, `bar.warp.sync`), and the
+//! locations of their operands.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub(crate) enum Collective {
     MatchAny { wide: bool },
     /// `match.all`, of 64 bits if `wide`, else of 32
     MatchAll { wide: bool },
-    /// `redux`
+    /// `redux`, of signed integers if `signed`
     Reduce { op: AtomOp, signed: bool },
     /// `elect`
     Elect,
@@ -45,7 +45,8 @@ pub(crate) struct CollectiveOperands {
 }
 
 impl Collective {
-    /// Returns the operation of an instruction, and true if it has a member mask.
+    /// Returns the operation of an instruction, and true if it has a member mask. Returns `None` for instructions that
+    /// are not collective, and for a `redux` whose type does not fit its operation.
     pub(crate) fn of(op: &Op) -> Option<(Self, bool)> {
         Some(match *op {
             Op::Shfl { mode, sync } => (Collective::Shuffle(mode), sync),
@@ -75,7 +76,7 @@ impl Collective {
         })
     }
 
-    /// Returns the register class of [`CollectiveOperands::a`].
+    /// Returns the register class of [`CollectiveOperands::a`]; `None` if the operation does not read it.
     pub(crate) fn source(self) -> Option<RegClass> {
         match self {
             Collective::Vote(_) => Some(RegClass::Pred),
@@ -85,7 +86,7 @@ impl Collective {
         }
     }
 
-    /// Returns the register class of [`CollectiveOperands::d`].
+    /// Returns the register class of [`CollectiveOperands::d`]; `None` if the operation has no result.
     pub(crate) fn result(self) -> Option<RegClass> {
         match self {
             Collective::Vote(VoteMode::Ballot) => Some(RegClass::B32),
@@ -104,7 +105,7 @@ impl Collective {
             Collective::MatchAll { .. } => "match.all",
             Collective::Reduce { .. } => "redux",
             Collective::Elect => "elect",
-            Collective::Barrier => "bar.warp",
+            Collective::Barrier => "bar.warp.sync",
         }
     }
 }

@@ -14,8 +14,9 @@ pub(crate) const GROUPS: [u32; 3] = [32, 16, 8];
 
 /// A kernel's machine code for groups of neighbouring lanes.
 ///
-/// When the code begins or ends, all values are in the rows of the frame, so that the interpreter can continue. Inside
-/// the code, and after barriers, the rows of scalar registers are incomplete: only the first lane of a group is valid.
+/// When the code begins or ends, the values are in the rows of the frame, so that the interpreter can continue. Inside
+/// the code, and when it ends at a barrier or with lanes that wait, the rows of scalar registers are incomplete: only
+/// the first lane of a group is valid. The warp completes these rows before the interpreter reads them.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -54,7 +55,8 @@ pub(crate) struct Variant {
     pub(crate) lanes: u32,
     /// True if `%ntid.x` is a multiple of `lanes`.
     pub(crate) whole: bool,
-    /// True if the code leaves at each of its exits, as if each check failed. For tests.
+    /// True if the code leaves at each of its exits, as if each check failed: see
+    /// [`Engine::Leaving`](crate::Engine::Leaving).
     pub(crate) leaving: bool,
 }
 
@@ -85,12 +87,12 @@ impl CompiledSlots {
 pub(crate) struct CompiledEntry {
     /// The instruction in the interpreter's code.
     pub(crate) at: u32,
-    /// Offset of the machine code.
+    /// Offset in bytes of the machine code.
     pub(crate) offset: usize,
     /// Registers that are read from there on and are kept as scalars: row, bytes per lane (0 for a predicate), step
     /// from lane to lane.
     pub(crate) scalars: Vec<(Slot, u8, i64)>,
-    /// The same of registers that must have the same value in the whole warp.
+    /// As [`scalars`](Self::scalars), for registers that must have the same value in the whole warp: the step is 0.
     pub(crate) of_warp: Vec<(Slot, u8, i64)>,
 }
 
@@ -100,9 +102,9 @@ pub(crate) struct CompiledEntry {
 pub(crate) struct CompiledSite {
     /// The instruction in the interpreter's code.
     pub(crate) at: u32,
-    /// Offset of the machine code with which an arrived group leaves if other groups have not arrived.
+    /// Offset in bytes of the machine code with which an arrived group leaves if other groups have not arrived.
     pub(crate) part: usize,
-    /// Offset of the machine code after the instruction.
+    /// Offset in bytes of the machine code after the instruction.
     pub(crate) resume: usize,
 }
 
@@ -115,7 +117,7 @@ pub(crate) struct CompiledWait {
     pub(crate) scalars: Vec<(Slot, u8, i64)>,
 }
 
-/// Limit on the blocks that some lanes of a group can run, or at which they can wait.
+/// Limit on the basic blocks that some lanes of a group can run, or at which they can wait.
 pub(crate) const MOST_WAITS: usize = 256;
 
 /// Limit on the loops whose rounds a kernel's code counts.
@@ -160,8 +162,8 @@ impl Compiled {
         Some(&self.entries[index])
     }
 
-    /// Returns the entry at an instruction that the code has reached from another entry. Usually it is the same one, in
-    /// a loop, or the next one, and the search takes as long as a short phase.
+    /// Returns the entry at an instruction that the code has reached from another entry. Tries that entry, which a loop
+    /// reaches again, and the next one before the others: a binary search takes as long as a short run of the code.
     pub(crate) fn entry_after(&self, before: &CompiledEntry, at: u32) -> Option<&CompiledEntry> {
         let place = (std::ptr::from_ref(before).addr() - self.entries.as_ptr().addr()) / size_of::<CompiledEntry>();
         let near = self.entries.get(place..)?;
@@ -188,8 +190,8 @@ macro_rules! function_types {
 }
 
 function_types! {
-    /// The function at the beginning of the code. It runs groups from the given address on, and returns the
-    /// instruction that the last one reached in the lower half, and an [`Exit`] in the upper half.
+    /// The function at the beginning of the code. It runs groups from the given address on. The lower half of the
+    /// result is the instruction that the last group reached, and the upper half is an [`Exit`].
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
     /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`].
@@ -284,13 +286,13 @@ pub(crate) struct CompiledContext {
     /// The end of the first group, in the form that the code returns; 0 if the first group has not ended. The code
     /// continues with the next group only if a group ends there.
     pub(crate) expected: u64,
-    /// The quantum of each group.
+    /// The quantum with which each group begins.
     pub(crate) share: i64,
-    /// Instructions run by the groups before this one.
+    /// Instructions that the groups before this one have run in this call.
     pub(crate) total: u64,
     /// The number of backward jumps that the group may still take.
     pub(crate) quantum: i64,
-    /// Instructions run.
+    /// Instructions that the group has run.
     pub(crate) steps: u64,
     /// The function for instructions that are not compiled.
     pub(crate) interpret: Interpret,
@@ -298,7 +300,8 @@ pub(crate) struct CompiledContext {
     pub(crate) fault_at: u32,
     /// The lanes of the group.
     pub(crate) mask: u32,
-    /// The code with which each group continues after the last site at which all groups have met, at first the entry.
+    /// The code with which each group continues: after the last site at which all groups have met, or the entry if
+    /// there was none.
     pub(crate) resume: *const u8,
     /// The number of the site at which each group has arrived; 0 if it has not.
     pub(crate) arrived: [u64; MOST_GROUPS],
@@ -323,7 +326,7 @@ pub(crate) struct CompiledContext {
 }
 
 impl CompiledContext {
-    /// Returns the lanes of the warp that run.
+    /// Returns the lanes of the group that run, as lanes of the warp. `lanes` is the number of lanes in a group.
     pub(crate) fn running(&self, lanes: u32) -> u32 {
         match self.active {
             u32::MAX => self.mask,

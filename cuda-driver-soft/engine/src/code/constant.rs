@@ -20,7 +20,7 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    /// Returns how long the slot keeps its value.
+    /// Returns the time for which the slot keeps its value.
     pub(crate) fn lifetime(&self) -> Lifetime {
         match self {
             Constant::Special(Special::Tid(_) | Special::Warpid) => Lifetime::Warp,

@@ -63,13 +63,14 @@ pub(crate) struct SourceMap {
 }
 
 impl Code {
-    /// Checks the invariant of the handlers' unsafe code: every slot, read as the widest row, is inside the frame.
+    /// Returns the code if it has the invariant of the handlers' unsafe code: every slot, read as the widest row, is
+    /// inside the frame. Panics otherwise.
     pub(crate) fn check(self) -> Self {
         for inst in &self.insts {
             for slot in inst.slots() {
                 let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
                 let inside = slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
-                assert!(inside, "a slot outside the frame");
+                assert!(inside, "a slot is misaligned or outside the frame");
             }
         }
         self

@@ -1,8 +1,8 @@
 //! Compiles each handler for the instruction sets of [`Isa`].
 //!
 //! A plain build for x86-64 has neither AVX nor a fused multiply-add; with them most handlers are two to twenty times
-//! faster. Each [`Body`] is therefore compiled once per instruction set, and functions are decoded for the CPU that
-//! runs them.
+//! faster. Each [`Body`] that is not [`Rare`] is therefore compiled once per instruction set, and functions are decoded
+//! for the CPU that runs them.
 
 use super::inst::{Flow, Handler, Inst};
 use super::isa::Isa;
@@ -60,7 +60,7 @@ pub(crate) trait Copies {
     fn compile<B: Body>() -> Handlers;
 }
 
-/// Hot instructions: one copy per instruction set, and a separate one for full masks.
+/// Hot instructions: one copy per instruction set, and in the best set a separate one for full masks.
 pub(crate) struct Hot;
 
 /// Common instructions: one copy per instruction set.

@@ -23,9 +23,9 @@ pub(crate) struct Machine<'m> {
     pub(crate) group_caches: Vec<Vec<AccessCache<'m>>>,
     /// Windows of the memory instructions of compiled code.
     pub(crate) windows: Vec<Window<'m>>,
-    /// The context of compiled code while none runs, once there has been one.
+    /// The context of compiled code, kept here while no such code runs; `None` before the first run.
     pub(crate) context: Option<Box<CompiledContext>>,
-    /// The number of the block that the constants in [`context`](Self::context) are for.
+    /// The number of the block whose constants are in [`context`](Self::context).
     pub(crate) uniforms_of: Option<u64>,
     /// Access caches of the other functions, by function.
     pub(crate) other_caches: Vec<Vec<AccessCache<'m>>>,
@@ -37,9 +37,9 @@ pub(crate) struct Machine<'m> {
     pub(crate) taken: Mask,
     /// The fault, and the lane that raised it.
     pub(crate) fault: Option<(FaultKind, usize)>,
-    /// Backward jumps that the running split may still take.
+    /// Backward jumps that the running split, a set of lanes at one instruction, may still take.
     pub(crate) quantum: i64,
-    /// True if the kernel has accesses whose results depend on other threads, so that its loops may wait for these.
+    /// True if the kernel has accesses whose results depend on other threads, so that its loops may wait for them.
     pub(crate) spins: bool,
     /// Limit on the local memory of a thread, in bytes.
     pub(crate) stack_limit: u64,

@@ -66,7 +66,7 @@ impl MatrixInst {
         self.dsts.iter().map(move |slot| (*slot, value))
     }
 
-    /// Returns the number of steps that the instruction counts for: about as many plain instructions take as long here.
+    /// Returns the number of steps that the instruction counts as: about that many plain instructions take as long.
     pub(crate) fn steps(&self) -> u64 {
         match self.op {
             Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,

@@ -50,7 +50,8 @@ pub(crate) struct RegFile {
 
 impl RegFile {
     /// Returns registers that are all zero; `bytes` is the code's [`frame_bytes`](super::function::Code::frame_bytes).
-    /// Returns `None` if the host is out of memory.
+    /// Returns `None` if the host is out of memory or the process has reached its
+    /// [limit](crate::memory_budget).
     pub(crate) fn new(bytes: u32) -> Option<Self> {
         let bytes = u64::from(bytes).next_multiple_of(64);
         Some(RegFile {
@@ -201,10 +202,10 @@ impl RegFile {
 
 /// Unchecked access to the registers of a frame.
 ///
-/// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
-/// given type, lies inside the frame's registers and is aligned*. The decoder upholds this condition: it makes all
-/// slots inside `Code::frame_bytes`, with rows at multiples of 64. `Code::check` checks the slots of each instruction,
-/// as the widest row. `Frame` keeps a `RegFile` of the size that its code needs.
+/// A `Regs` does not know its size. All functions that access a register are unsafe, with the condition that *the slot,
+/// read as a row of the given type, lies inside the frame's registers and is aligned*. The decoder upholds this
+/// condition: it makes all slots inside `Code::frame_bytes`, with rows at multiples of 64. `Code::check` checks the
+/// slots of each instruction, as the widest row. `Frame` keeps a `RegFile` of the size that its code needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,

@@ -28,7 +28,7 @@ pub(crate) struct Share {
     pub(crate) all: u64,
     /// The instructions that the code calls the interpreter for, once for each group.
     pub(crate) called: u64,
-    /// The instructions at which the code leaves.
+    /// The instructions at which the code leaves, or for which it makes one call for the whole warp.
     pub(crate) outside: u64,
 }
 

@@ -13,8 +13,8 @@ pub(crate) struct Site {
     /// True for the first decoded instruction of the PTX instruction. It runs once each time a warp issues the PTX
     /// instruction.
     pub(crate) first: bool,
-    /// True for the decoded instruction that evaluates the PTX instruction's guard. A branch evaluates its guard
-    /// itself.
+    /// True for a decoded instruction that evaluates the PTX instruction's guard for the next decoded instruction. A
+    /// branch evaluates its guard itself.
     pub(crate) guard: bool,
     /// True for the first decoded instruction after the guard, or the first one if there is no guard. It runs for the
     /// lanes whose guard is true.
@@ -22,11 +22,11 @@ pub(crate) struct Site {
     /// True for a branch whose guard the decoder has inverted: its taken lanes are those that the PTX branch does not
     /// take.
     pub(crate) inverted: bool,
-    /// True for a warp-level instruction that its handler runs if all lanes are there.
+    /// True for a warp-level instruction whose handler runs it if all lanes that take part have arrived.
     pub(crate) syncs: bool,
     /// Line in the PTX source.
     pub(crate) line: u32,
-    /// The memory accesses of the whole PTX instruction, at one of its decoded instructions.
+    /// The memory accesses of the whole PTX instruction, in the site of one of its decoded instructions.
     pub(crate) accesses: Vec<SiteAccess>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct SiteAccess {
     pub(crate) offset: u64,
     /// Bytes that each lane accesses.
     pub(crate) bytes: AccessBytes,
-    /// Read, write or both.
+    /// The effect on the memory.
     pub(crate) kind: AccessKind,
     /// Number of lanes, from lane 0 on, whose addresses are used: 32 except for `ldmatrix` and `stmatrix`.
     pub(crate) lanes: u8,
@@ -77,7 +77,7 @@ pub(crate) struct MatrixExtent {
     pub(crate) element_bits: u32,
 }
 
-/// Reads, writes or both.
+/// The effect of an access on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessKind {
     /// A read.

@@ -14,15 +14,15 @@ use std::fmt;
 
 /// An observer of the blocks that one worker runs. By default, its methods do nothing.
 pub(crate) trait WorkerObserver: Send {
-    /// Returns true to receive [`before`](Self::before) for this decoded instruction. Called once per instruction and
-    /// worker.
+    /// Returns true to receive [`before`](Self::before) for this decoded instruction, as all observers of the worker
+    /// then do. Called once per instruction and worker.
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
         _ = (function, site);
         false
     }
 
-    /// Called when a warp is about to run a decoded instruction. At an instruction that waits for other lanes, this is
-    /// the arrival of the lanes.
+    /// Called when a warp is about to run a decoded instruction that this or another observer wants. At an instruction
+    /// that waits for other lanes, this is the arrival of the lanes.
     fn before(&mut self, at: &At<'_>) {
         _ = at;
     }
@@ -72,7 +72,7 @@ pub(crate) trait WorkerObserver: Send {
         _ = (warp, lanes, function);
     }
 
-    /// Called when lanes of a warp exit, while others of the warp may not.
+    /// Called when lanes of a warp exit, while other lanes of the warp may continue.
     fn exit(&mut self, warp: u32, lanes: Mask) {
         _ = (warp, lanes);
     }
@@ -125,7 +125,7 @@ pub(crate) struct SiteCount {
     flags: SiteFlags,
 }
 
-/// How an instruction is observed: [`WANTED`], [`ISSUES`] and [`SYNCS`].
+/// The properties of an instruction that its observation depends on: [`WANTED`], [`ISSUES`] and [`SYNCS`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SiteFlags(u64);
 
@@ -150,7 +150,7 @@ impl SiteFlags {
 }
 
 impl SiteCount {
-    /// Counts a run with this many lanes.
+    /// Counts a run with this many lanes, and returns the instruction's flags.
     #[inline(always)]
     pub(crate) fn run<const FULL: bool>(&mut self, lanes: u32) -> SiteFlags {
         if FULL {
@@ -237,7 +237,8 @@ impl Watch {
         }
     }
 
-    /// Takes the counts of a function, to count its instructions with [`SiteCount::run`]. Give them back afterwards.
+    /// Takes the counts of a function, to count its instructions with [`SiteCount::run`]. Return them with
+    /// [`give_counts`](Self::give_counts).
     #[inline]
     pub(crate) fn take_counts(&mut self, code: &Code) -> Vec<SiteCount> {
         self.counts
@@ -246,7 +247,7 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    /// Gives the counts of a function back, which issued this many PTX instructions.
+    /// Puts back the counts of a function, which has issued this many PTX instructions since.
     #[inline]
     pub(crate) fn give_counts(&mut self, code: &Code, counts: Vec<SiteCount>, issued: u64) {
         if let Some(of_code) = self.counts.get_mut(code.id.0 as usize) {
@@ -255,13 +256,13 @@ impl Watch {
         self.issued += issued;
     }
 
-    /// Notifies the observers that need it of an instruction that is about to run.
+    /// Notifies all observers of a wanted instruction that is about to run.
     #[inline(never)]
     pub(crate) fn before(&mut self, at: &At<'_>) {
         self.each(|o| o.before(at));
     }
 
-    /// Notifies the observers of a warp-level instruction that its handler has run.
+    /// Notifies the observers that the handler of a warp-level instruction has run.
     #[inline(never)]
     pub(crate) fn after(&mut self, at: &At<'_>) {
         self.each(|o| o.warp_sync(at.warp, at.mask));
@@ -321,7 +322,7 @@ impl Distances {
         differ == 0
     }
 
-    /// The same for addresses of 32 bits.
+    /// As [`are_of`](Self::are_of), for addresses of 32 bits.
     #[inline(always)]
     fn are_of_narrow(&self, addresses: &Lanes<u32>, base: u32, mask: Mask) -> bool {
         let mut differ = 0;
@@ -379,7 +380,10 @@ impl<'a> At<'a> {
     fn row<T: Lane>(&self, slot: Slot) -> Lanes<T> {
         let inside = u64::from(slot.0) + u64::from(WIDEST_ROW) <= u64::from(self.code.frame_bytes);
         let align = if T::CLASS == RegClass::Pred { 4 } else { 8 };
-        assert!(inside && slot.0.is_multiple_of(align), "a slot outside the frame");
+        assert!(
+            inside && slot.0.is_multiple_of(align),
+            "a slot is misaligned or outside the frame"
+        );
         // SAFETY: `regs` belong to a frame of the code, by the contract of `new`; the slot is inside of it and aligned.
         unsafe { T::read(self.regs, slot) }
     }
@@ -388,7 +392,10 @@ impl<'a> At<'a> {
     #[inline(always)]
     fn assert_row(&self, slot: Slot) {
         let inside = u64::from(slot.0) + u64::from(WIDEST_ROW) <= u64::from(self.code.frame_bytes);
-        assert!(inside && slot.0.is_multiple_of(8), "a slot outside the frame");
+        assert!(
+            inside && slot.0.is_multiple_of(8),
+            "a slot is misaligned or outside the frame"
+        );
     }
 
     /// Returns a row of the code's registers with 32 bits per lane.
@@ -458,7 +465,8 @@ impl<'a> At<'a> {
         resolve(access.space, address)
     }
 
-    /// Returns the bytes that each lane accesses: 0 if it accesses none, or if the number is not known.
+    /// Returns the bytes that each lane accesses: 0 if it accesses none, if the number is not known, or if the lanes
+    /// access a matrix.
     pub(crate) fn bytes(&self, access: &SiteAccess) -> Lanes<u32> {
         match access.bytes {
             AccessBytes::Constant(bytes) => [bytes; LANES],
