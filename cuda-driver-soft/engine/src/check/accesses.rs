@@ -20,7 +20,7 @@ pub fn footprint_of_launch(on_end: impl FnOnce(Footprint) + Send + 'static) -> O
     Observers::of(Arc::new(Accesses(Mutex::new(Some(Box::new(on_end))))))
 }
 
-/// The observer, with the function that the launch takes.
+/// The observer of one launch, which takes the function when it begins.
 struct Accesses(Mutex<Option<OnEnd>>);
 
 impl Observer for Accesses {

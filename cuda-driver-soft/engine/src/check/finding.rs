@@ -100,7 +100,7 @@ impl std::error::Error for UnknownCheck {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The check that found it: a single one.
+    /// The check that found the error, never a set of several.
     pub check: Checks,
     /// Name of the kernel; empty for a leak, and for a race without a kernel, such as one between two copies.
     pub kernel: String,

@@ -1,5 +1,5 @@
-//! The checker of uninitialised reads: records the bytes of shared and local memory that kernels write, and checks and
-//! adds to the record that `memory` keeps of the written bytes of device memory.
+//! The checker of uninitialised reads. It records the bytes of shared and local memory that a kernel writes. For device
+//! memory it uses the record that `memory` keeps, and adds the bytes that the kernel writes.
 
 use super::warp_access::{Effect, hull, span};
 use crate::lanes::{self, LANES, Mask};
