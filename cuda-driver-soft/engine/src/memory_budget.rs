@@ -1,6 +1,6 @@
 //! The limit on host memory for the state of running kernels: registers, local and shared memory.
 //!
-//! A kernel decides how much it uses: by its registers, its recursion, and the number of blocks that wait for one
+//! The amount depends on the kernel: on its registers, its recursion, and the number of blocks that wait for one
 //! another. A kernel that uses too much must end in a fault, before the system's out-of-memory killer ends the process.
 //! The process therefore has one limit for all kernels.
 

@@ -11,7 +11,7 @@ use crate::lanes::Mask;
 /// that the handler is compiled for.
 pub(crate) type Handler = unsafe fn(&mut Machine<'_>, Regs<'_>, &Inst, Mask) -> Flow;
 
-/// One decoded instruction. The handler defines what the fields mean.
+/// One decoded instruction. The handler defines the meaning of the fields.
 #[derive(Clone, Copy)]
 pub(crate) struct Inst {
     /// The handler for all 32 lanes.

@@ -5,12 +5,12 @@
 //! | `registers` | the registers of a frame, one row of 32 values each |
 //! | `machine` | the worker's state that handlers see |
 //! | `inst` | one instruction, and the type of its handlers |
-//! | `isa`, `handlers` | the instruction sets, and how a handler is compiled for each |
+//! | `isa`, `handlers` | the instruction sets, and the compilation of a handler for each |
 //! | `action` | instructions that the warp's scheduler runs |
 //! | `collective`, `matrix`, `tensor`, `texture` | operands of such instructions |
 //! | `constant` | slots that no instruction writes |
 //! | `function` | a whole function |
-//! | `compiled`, `share` | machine code of a function, and how its instructions run |
+//! | `compiled`, `share` | machine code of a function, and the share of its instructions that run as machine code |
 //! | `site`, `watch` | the origin of instructions, and the observers that see them run |
 
 pub(crate) mod action;

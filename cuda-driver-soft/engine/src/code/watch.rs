@@ -1,8 +1,8 @@
 //! Observation of running warps: the observers of one worker, and the events that they receive.
 //!
 //! An observed launch runs code that was decoded for observation: [`Code::sites`](super::function::Code::sites) has the
-//! origin of each decoded instruction. The interpreter counts how often each of them runs, and calls the observers
-//! before those that they observe.
+//! origin of each decoded instruction. The interpreter counts the runs of each decoded instruction, and calls the
+//! observers before those that one of them wants.
 
 use super::function::Code;
 use super::registers::{Lane, Regs, Slot, WIDEST_ROW};
