@@ -100,7 +100,7 @@ impl TexelArray {
     }
 }
 
-/// The sampling of a texture: the fields of `CUDA_TEXTURE_DESC`.
+/// The sampling of a texture, from the fields of `CUDA_TEXTURE_DESC`.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     /// Address mode of each dimension.
@@ -147,7 +147,7 @@ pub fn new_handle() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Binds an object to a handle, and replaces the one that was bound to it.
+/// Binds an object to a handle, and replaces any object that was bound to it.
 pub fn bind(handle: u64, object: Object) {
     objects()
         .write()

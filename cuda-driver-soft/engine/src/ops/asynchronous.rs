@@ -112,6 +112,7 @@ fn copy_lane(m: &mut Machine<'_>, lane: usize, to: u64, from: u64, bytes: u32, a
     Ok(())
 }
 
+/// The operations by their numbers in [`Inst::mods`].
 const OPS: [MbarrierOp; 13] = {
     use MbarrierOp::*;
     [

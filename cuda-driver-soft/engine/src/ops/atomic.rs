@@ -21,6 +21,7 @@ const FORMAT_SHIFT: u32 = 21;
 /// Flag for a result.
 pub(super) const HAS_RESULT: u32 = 1 << 26;
 
+/// The operations by their numbers in [`Inst::mods`].
 const OPS: [AtomOp; 10] = {
     use AtomOp::*;
     [And, Or, Xor, Add, Inc, Dec, Min, Max, Exch, Cas]
@@ -39,6 +40,7 @@ enum NumberFormat {
     Bf16x2,
 }
 
+/// The number formats by their numbers in [`Inst::mods`].
 const FORMATS: [NumberFormat; 8] = {
     use NumberFormat::*;
     [Unsigned, Signed, F32, F64, F16, Bf16, F16x2, Bf16x2]

@@ -128,6 +128,7 @@ fn not_borrowing<T: int::Int>(a: T, b: T, carry: bool) -> (T, bool) {
     (difference, !borrowed)
 }
 
+/// The modes of `prmt` by their numbers in the modifiers.
 const PERMUTES: [(PrmtMode, Permute); 7] = [
     (PrmtMode::Index, Permute::Generic),
     (PrmtMode::F4e, Permute::F4e),
@@ -138,6 +139,7 @@ const PERMUTES: [(PrmtMode, Permute); 7] = [
     (PrmtMode::Rc16, Permute::Rc16),
 ];
 
+/// The properties of `testp` by their numbers in the modifiers.
 const PROPERTIES: [Property; 6] = [
     Property::Finite,
     Property::Infinite,

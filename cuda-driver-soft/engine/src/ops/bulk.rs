@@ -25,6 +25,7 @@ pub(crate) fn handlers() -> Handlers {
 /// Addresses and sizes are multiples of this number of bytes.
 const UNIT: u32 = 16;
 
+// Bits of `Inst::mods`. The operation of a reduction is above them.
 const TO_GLOBAL: u32 = 1;
 const FROM_GLOBAL: u32 = 1 << 1;
 const WIDE_TO: u32 = 1 << 2;
@@ -130,6 +131,7 @@ fn copy(m: &mut Machine<'_>, lane: usize, mods: u32, to: u64, from: u64, size: u
     if size == 0 {
         return Ok(());
     }
+    // About as many plain instructions take as long here.
     m.steps += u64::from(size) / 256;
     let space = |global: u32, shared| match mods & global {
         0 => shared,

@@ -2,7 +2,7 @@
 //!
 //! If all member lanes have arrived, which is the usual case, the handler runs the operation immediately. Otherwise the
 //! scheduler (see `warp`) keeps the lanes until the others arrive, possibly at another instruction, and runs it then.
-//! Both use [`compute`], except that the handler of `shfl` has loops of its own.
+//! Handlers and scheduler use [`compute`], except that the handler of `shfl` has loops of its own.
 
 use crate::code::collective::{Collective, CollectiveOperands};
 use crate::code::handlers::{Body, Common, Copies, Handlers, Rare};

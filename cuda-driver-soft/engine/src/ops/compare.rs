@@ -150,6 +150,7 @@ fn set(dty: Type, ty: Type, mods: Mods) -> Option<Form> {
             }
         }};
     }
+    /// Returns all ones if the comparison is true, else 0.
     fn ones(t: bool) -> u16 {
         set_int(t) as u16
     }

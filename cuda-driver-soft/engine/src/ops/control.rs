@@ -1,5 +1,5 @@
-//! Handlers of branches, guards, traps and fences. Those of calls, returns and barriers only leave the instruction to
-//! the scheduler (`warp`).
+//! Handlers of branches, guards, traps and fences. The handlers of calls, returns, barriers and other instructions that
+//! the scheduler (`warp`) runs only leave the instruction to it.
 
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};

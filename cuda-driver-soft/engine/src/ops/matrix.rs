@@ -1,4 +1,5 @@
 //! Instructions on matrices that the lanes of a warp hold together: `mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`.
+//! The module `wgmma` runs `wgmma.mma_async`.
 
 use super::fragment::{ShapeOf, element_bits, extent, gather, is_of_quads, per_register, position, registers, scatter};
 use super::{product, quads, sparse, wgmma};

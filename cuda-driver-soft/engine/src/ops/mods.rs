@@ -75,6 +75,7 @@ impl Mods {
     }
 
     // --- floating-point arithmetic -------------------------------------------------------------------------------
+    // Bits 0 to 2 are the rounding mode, and `FTZ` is the same bit as for `setp`.
 
     const SAT: u32 = 1 << 5;
     const RELU: u32 = 1 << 6;
@@ -150,6 +151,7 @@ impl Mods {
     }
 
     // --- cvt -----------------------------------------------------------------------------------------------------
+    // Two types of 5 bits each, two rounding modes of 3 bits each (7 for none), and four flags.
 
     /// Packs the modifiers and types of `cvt`.
     pub(crate) fn of_cvt(c: &Cvt) -> Self {
@@ -217,6 +219,7 @@ fn rounding(bits: u32) -> Rounding {
     }
 }
 
+/// The comparisons by their numbers in [`Mods`].
 const COMPARES: [Compare; 18] = {
     use Compare::*;
     [
@@ -224,6 +227,7 @@ const COMPARES: [Compare; 18] = {
     ]
 };
 
+/// The types by their numbers in [`Mods`].
 const TYPES: [Type; 27] = {
     use Type::*;
     [

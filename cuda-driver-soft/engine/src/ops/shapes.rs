@@ -45,7 +45,8 @@ pub(crate) trait Pure: Copy + 'static {
     #[inline(always)]
     fn get() -> Self {
         const { assert!(size_of::<Self>() == 0, "the function captures a variable") };
-        // SAFETY: a value of this type exists, because forms are only made from one. It is `Copy` and has no bytes.
+        // SAFETY: a value of this type exists, because forms are only made from such a value. It is `Copy` and has no
+        // bytes.
         unsafe { std::ptr::NonNull::<Self>::dangling().read() }
     }
 }

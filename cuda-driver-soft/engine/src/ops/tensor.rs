@@ -56,6 +56,7 @@ fn place_map(m: &mut Machine<'_>, lane: usize, space: Space, address: u64, write
         .map_err(|refusal| m.refuse(refusal, BYTES as u32, write))
 }
 
+/// Runs `tensormap.replace` for one lane. Returns `Err` if the lane faults.
 fn run_replace(m: &mut Machine<'_>, lane: usize, field: TensorMapReplace, address: u64, value: u64) -> Result<(), ()> {
     let at = place_map(m, lane, field.space, address, true)?;
     let mut bytes = [0; BYTES];
@@ -67,6 +68,7 @@ fn run_replace(m: &mut Machine<'_>, lane: usize, field: TensorMapReplace, addres
     Ok(())
 }
 
+/// Runs a tensor copy of one lane. Returns `Err` if the lane faults.
 fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; SOURCES]) -> Result<(), ()> {
     let at = place_map(m, lane, Space::Generic, sources[1], false)?;
     let mut bytes = [0; BYTES];
@@ -118,6 +120,7 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
     if !tiled && !in_pixel_box(&map, first) {
         return refuse(m, lane, "the first pixel is outside of the pixel box");
     }
+    // About as many plain instructions take as long here.
     m.steps += u64::from(layout.bytes()) / 256;
     match copy.direction {
         TensorDirection::Load { multicast, .. } => {
@@ -157,6 +160,7 @@ struct SharedBox {
 }
 
 impl SharedBox {
+    /// Checks an access to a whole box. Returns `Err` if the lane faults.
     fn place(
         m: &mut Machine<'_>,
         lane: usize,
@@ -203,6 +207,7 @@ fn place_row(m: &mut Machine<'_>, lane: usize, row: &Row, write: bool) -> Result
         .map_err(|refusal| m.refuse(refusal, bytes as u32, write))
 }
 
+/// Copies the elements of a box from the tensor to shared memory. Returns `Err` if the lane faults.
 fn load(m: &mut Machine<'_>, lane: usize, map: &TensorMap, layout: &Layout, place: &Place, to: u64) -> Result<(), ()> {
     let target = SharedBox::place(m, lane, layout, to, true, map.swizzle)?;
     let mut buffer = vec![0u8; layout.row as usize];
@@ -251,6 +256,8 @@ fn fill(row: &mut [u8], fill: u8) {
     }
 }
 
+/// Copies the elements of a box from shared memory to the tensor, or reduces them there. Returns `Err` if the lane
+/// faults.
 fn store(
     m: &mut Machine<'_>,
     lane: usize,

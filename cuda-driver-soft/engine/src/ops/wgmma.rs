@@ -22,6 +22,7 @@ const UNIT: usize = 16;
 /// The layout of a matrix in shared memory, as the manual's matrix descriptor gives it.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
+    /// The address of the first byte.
     start: u64,
     /// The leading dimension byte offset.
     leading: u64,
