@@ -123,7 +123,7 @@ pub(crate) const MOST_WAITS: usize = 256;
 /// Limit on the loops whose rounds a kernel's code counts.
 pub(crate) const MOST_LOOPS: usize = 8;
 
-/// The count of a loop at whose head lanes wait before their first round.
+/// The count of a loop for lanes that wait at its head before their first round.
 pub(crate) const NOT_BEGUN: i64 = i64::MIN;
 
 /// A loop of a kernel, as instructions in the interpreter's code.
