@@ -9,17 +9,18 @@ use ptx::ir::{Inst, Op, Operand, Order, Space};
 pub(crate) enum Class {
     /// Computes its destinations from its sources, for each lane alone. Has no other effect and never faults.
     Computed,
-    /// A load whose order relative to other threads does not matter (`.weak`).
+    /// A load whose order relative to other threads does not matter (`.weak`), except from `.shared::cluster`.
     Load,
-    /// A store whose order relative to other threads does not matter (`.weak`).
+    /// A store whose order relative to other threads does not matter (`.weak`), except to `.shared::cluster`.
     Store,
-    /// Any other instruction that a handler runs for each lane: atomics, accesses with an order, fences, traps.
+    /// Any other instruction that a handler runs for each lane, such as an atomic operation, an access with an order, a
+    /// fence or a trap.
     Handled,
     /// An instruction without effect in this driver, such as `prefetch`.
     Nothing,
     /// `bra`
     Branch,
-    /// The warp's scheduler runs the instruction. Straight code ends before it.
+    /// The warp's scheduler runs the instruction. Straight-line code ends before it.
     Scheduled(Scheduled),
 }
 
@@ -32,7 +33,7 @@ pub(crate) enum Scheduled {
     ClusterBarrier,
     /// An operation across the lanes of a warp, such as `shfl`.
     Collective,
-    /// An instruction on matrices that a warp holds together.
+    /// An instruction on matrices whose elements are spread over the lanes of a warp.
     Matrix,
     /// An instruction on tensors or tensor maps.
     Tensor,
@@ -184,7 +185,7 @@ pub(crate) fn is_scheduled(op: &Op) -> bool {
     matches!(Class::of(op), Class::Scheduled(_))
 }
 
-/// Returns true for instructions on matrices that a warp holds together.
+/// Returns true for instructions on matrices whose elements are spread over the lanes of a warp.
 pub(crate) fn is_matrix(op: &Op) -> bool {
     Class::of(op) == Class::Scheduled(Scheduled::Matrix)
 }

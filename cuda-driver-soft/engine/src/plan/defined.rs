@@ -1,5 +1,5 @@
 //! Finds the registers that a thread may read before it writes them. They must be zero when a frame begins, so that
-//! results do not depend on earlier use of the memory.
+//! results do not depend on earlier frames that used the same memory.
 
 use super::class::is_scheduled;
 use super::set::Set;
@@ -69,7 +69,7 @@ pub(crate) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
             });
             writes(step, |reg| defined.insert(reg));
         }
-        // The function may end after this step.
+        // Assume that the function may end after any block. At worst, a result is zeroed without need.
         note_results(body, &mut uses, &defined);
     }
     for formal in &body.params {
@@ -137,7 +137,7 @@ fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     }
 }
 
-/// Returns the number of instructions that write each register. Being a parameter counts as one.
+/// Returns the number of instructions that write each register. For a parameter, the call counts as one more.
 pub(crate) fn write_counts(body: &Body) -> Vec<u32> {
     let mut writes = vec![0; body.registers.len()];
     for formal in &body.params {

@@ -1,19 +1,19 @@
 //! The control flow of a function: dominators, post-dominators and loops.
 
-/// The control flow of a function. All indexes are of basic blocks.
+/// The control flow of a function. Numbers are those of basic blocks, unless a field says otherwise.
 pub(crate) struct Flow {
-    /// The blocks from which each block is reached, without those that are unreachable.
+    /// For each block, the reachable blocks that have it as a successor.
     pub(crate) predecessors: Vec<Vec<usize>>,
     /// The place of each block in [`Layout::order`](super::steps::Layout::order); `usize::MAX` if it is unreachable.
     pub(crate) place: Vec<usize>,
     /// The immediate dominator of each block. `None` for the first block, and for unreachable ones.
     pub(crate) dominator: Vec<Option<usize>>,
-    /// The immediate post-dominator of each block: the first block that all lanes that leave it reach, unless they
-    /// end. `None` if there is none before the end of the function, and for endless loops.
+    /// The immediate post-dominator of each block: the first block after it that all its lanes reach, unless they
+    /// fault or exit in a call. `None` if there is none before the end of the function, and for endless loops.
     pub(crate) post_dominator: Vec<Option<usize>>,
     /// The natural loops. An inner loop comes before the loops around it.
     pub(crate) loops: Vec<Loop>,
-    /// The innermost loop of each block.
+    /// The innermost loop of each block, as an index into [`loops`](Self::loops).
     pub(crate) loop_of: Vec<Option<usize>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Loop {
     pub(crate) latches: Vec<usize>,
     /// The edges that leave the loop: a block of the loop, and one outside.
     pub(crate) exits: Vec<(usize, usize)>,
-    /// The innermost loop around this one.
+    /// The innermost loop around this one, as an index into [`Flow::loops`].
     pub(crate) parent: Option<usize>,
 }
 
@@ -80,8 +80,8 @@ impl Flow {
         std::iter::successors(Some(block), |b| self.dominator[*b]).any(|b| b == by)
     }
 
-    /// Returns true if control goes backwards from one block to the other: the number of such edges that a thread takes
-    /// is limited by its budget. Every cycle has one, even if it is not a natural loop.
+    /// Returns true if `to` does not come after `from` in the order. Every cycle has such an edge, even if it is not a
+    /// natural loop, so that machine code need only count backward jumps to leave endless loops.
     pub(crate) fn is_backward(&self, from: usize, to: usize) -> bool {
         self.place[to] <= self.place[from]
     }
@@ -140,7 +140,7 @@ impl Flow {
 }
 
 /// Returns the immediate dominator of each node that is reachable from `entry` (Cooper, Harvey and Kennedy); `None` for
-/// `entry` itself.
+/// `entry` itself and for the other nodes.
 fn dominators(successors: &[Vec<usize>], predecessors: &[Vec<usize>], entry: usize) -> Vec<Option<usize>> {
     const NEW: usize = usize::MAX;
     // Numbers in post-order.

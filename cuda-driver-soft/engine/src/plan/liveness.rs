@@ -5,15 +5,15 @@ use super::set::Set;
 use super::steps::{Layout, Step};
 use ptx::ir::{Body, Formal, Op, Reg};
 
-/// The largest number of bits in the sets of one function.
+/// Limit on the bits in the sets of one function.
 const MOST_BITS: usize = 1 << 25;
-/// Limit on the search in one function: see [`solve`].
+/// Limit on the steps of the search in one function: see [`solve`].
 const MOST_STEPS: usize = 1 << 25;
 
 /// The registers that are live at the beginning and at the end of each basic block.
 pub(crate) struct Liveness {
-    /// The registers that are live at the beginning of some block, in ascending order. The sets hold indexes into this
-    /// list.
+    /// The registers that are live at the beginning of some block, and the function's results, in ascending order. The
+    /// sets hold indexes into this list.
     across: Vec<Reg>,
     at_begin: Vec<Set>,
     at_end: Vec<Set>,
@@ -97,7 +97,7 @@ impl Liveness {
         &self.at_begin[block]
     }
 
-    /// Returns the numbers of the registers that a block may write and that are live at the beginning of some block.
+    /// Returns the numbers of the registers that a block may write, without those that are live only inside of blocks.
     pub(super) fn written_in(&self, layout: &Layout<'_>, block: usize) -> Set {
         let mut written = self.none();
         for step in &layout.steps[layout.steps_of(block)] {
@@ -164,9 +164,9 @@ impl Effect {
     }
 }
 
-/// Returns the registers that are live at the beginning and at the end of each block, or `None` if the search reads too
-/// many words of sets. `order` are the blocks to search. The search is shortest if the blocks at the end of the
-/// function come last.
+/// Returns the registers that are live at the beginning and at the end of each block, or `None` if the search takes
+/// more than `most_steps` steps: one for each visit of a block, and one for each word of the sets that it reads.
+/// `order` are the blocks to search. The search is shortest if the blocks at the end of the function come last.
 pub(crate) fn solve(
     successors: &[&[usize]],
     order: &[usize],
@@ -215,7 +215,7 @@ fn reads(step: &Step<'_>, results: &[Reg], mut f: impl FnMut(Reg)) {
     }
 }
 
-/// Returns the registers that some block reads before it writes them.
+/// Returns the registers that some block reads before it writes them, and the function's results.
 fn across(body: &Body, layout: &Layout<'_>, results: &[Reg]) -> Vec<Reg> {
     let mut across = Set::empty(body.registers.len());
     let mut written_in = vec![usize::MAX; body.registers.len()];

@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is made from the typed IR alone. It holds the facts that do not depend on the launch. [`Plan::shapes`]
 //! adds the facts that depend on the group: neighbouring lanes along x, which compiled code runs together.
-//! `Kernel::describe_plan` and the example `ptx_plan` print all of these facts.
+//! `Kernel::describe_plan` and the example `ptx_plan` print a plan.
 //!
 //! | file | |
 //! | --- | --- |
@@ -135,7 +135,7 @@ impl<'b> Plan<'b> {
         }
     }
 
-    /// Returns true if lanes have done nothing before a step that they cannot do again.
+    /// Returns true if lanes that reach a step have done nothing before it that they cannot do again.
     pub(crate) fn is_repeatable(&self, step: usize) -> bool {
         self.repeatable.has(&self.layout, &self.flow, step)
     }

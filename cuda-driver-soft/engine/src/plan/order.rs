@@ -1,7 +1,8 @@
 //! Orders basic blocks: reverse post-order in which every loop is contiguous and precedes the code after it.
 //!
-//! The scheduler runs the lanes at the lowest block first. In this order, lanes that have left a loop wait after it
-//! for the lanes that are still inside, and lanes that took different sides of a branch meet at its end.
+//! The scheduler first runs the lanes at the block that is earliest in the order. So lanes that have left a loop wait
+//! after it for the lanes that are still inside, and lanes that took different sides of a branch meet where the sides
+//! join.
 
 /// Limit on the nesting of loops. Inside loops nested deeper, inner loops need not be contiguous.
 const MAX_NESTING: u32 = 64;
@@ -26,7 +27,7 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
             }
             Task::Region { roots, region, nesting } => (roots, region, nesting),
         };
-        // Components come in reverse topological order, so that the first one ends up on top of the stack.
+        // Components come in reverse topological order, so that the one to emit first ends up on top of the stack.
         for component in components(successors, &roots, &region_of, region) {
             let is_loop = component.len() > 1;
             if !is_loop || nesting >= MAX_NESTING {

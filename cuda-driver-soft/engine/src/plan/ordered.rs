@@ -9,7 +9,8 @@ use crate::ops::atomic::order_matters;
 use ptx::ir;
 use ptx::ir::{AtomOp, Body, Callee, Formal, Inst, MemMods, Module, Op, Space, TensorCopy, TensorDirection, Type};
 
-/// The registers that a function reads. Compilers give a result to each atomic operation, used or not.
+/// The registers that a function reads. Compilers give each atomic operation a result; the order of threads is visible
+/// in it only if the function reads it.
 pub(crate) struct ReadRegisters {
     /// `None` if the function has no atomic operation with a result.
     registers: Option<Set>,
@@ -64,12 +65,13 @@ fn depends_on_threads(inst: &Inst, read: &ReadRegisters) -> Option<Space> {
     }
 }
 
-/// Returns true if an atomic operation without a result gives the same in any order of threads.
+/// Returns true if an atomic operation without a result has the same effect in any order of threads.
 pub(crate) fn has_any_order(op: AtomOp, m: &MemMods) -> bool {
     !order_matters(op, m.ty, false, m.order)
 }
 
-/// Returns the state spaces of such accesses in functions.
+/// Returns the state spaces of the accesses in these functions whose results depend on the order of accesses by several
+/// threads.
 pub(crate) fn spaces_of_ordered(bodies: &[&Body]) -> Vec<Space> {
     let of = |body: &&Body| {
         let read = ReadRegisters::of(body);
@@ -99,14 +101,15 @@ pub(crate) fn depends_on_active_lanes(inst: &Inst) -> bool {
     matches!(inst.op, Op::Activemask) || matches!(Collective::of(&inst.op), Some((_, false)))
 }
 
-/// The order in which the lanes of a warp must run for results that do not depend on the engine.
+/// The order in which the lanes of a warp must run for the same results in the interpreter and in compiled code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// Any order between barriers, collectives and so on: groups of lanes may run one after another.
     Any,
     /// The interpreter's order, for instructions that [keep it](keeps_order).
     OfInterpreter,
-    /// The interpreter's order, and its numbers of instructions at each of them: the function reads a clock.
+    /// The interpreter's order and counts of instructions, because the virtual clock, which the code reads, advances
+    /// with each instruction.
     OfClock,
 }
 

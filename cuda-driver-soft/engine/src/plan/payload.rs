@@ -72,7 +72,7 @@ fn effect(inst: &Inst, at: usize) -> Effect {
     }
     match &inst.op {
         Op::Mov { .. } => Effect::Passes,
-        // A condition is not a source of the result's bits.
+        // The condition is a predicate, which is never a NaN.
         Op::Selp { .. } => Effect::Passes,
         Op::Slct { cty, .. } => match (at, cty) {
             (2, Type::F32) => Effect::None,
@@ -82,7 +82,7 @@ fn effect(inst: &Inst, at: usize) -> Effect {
         // The sign bit of `a`, and the other bits of `b`.
         Op::Copysign { .. } => Effect::Passes,
         Op::FAdd(mods) | Op::FSub(mods) | Op::FMul(mods) => arithmetic(mods.ty),
-        // `.oob` recognises one NaN among the operands.
+        // `.oob` gives one particular NaN a meaning of its own.
         Op::Fma(mods) if mods.oob => Effect::Seen,
         Op::Fma(mods) => arithmetic(mods.ty),
         Op::FNeg { ty, .. }

@@ -12,7 +12,7 @@ use ptx::ir::Reg;
 pub(crate) struct Phase {
     /// The block with which the phase begins.
     pub(crate) entry: usize,
-    /// The scheduled instruction before the phase; `None` for the function's entry.
+    /// The scheduled instruction before the phase, or the first one of several; `None` for the function's entry.
     pub(crate) after: Option<Scheduled>,
     /// The blocks, in order. The last step of a block may be an instruction that ends the phase.
     pub(crate) blocks: Vec<usize>,
@@ -22,7 +22,7 @@ pub(crate) struct Phase {
     pub(crate) computed: Vec<Reg>,
 }
 
-/// Returns the instruction at the end of a block that the warp's scheduler runs.
+/// Returns the kind of the instruction at the end of a block if the warp's scheduler runs it.
 pub(crate) fn end_of(layout: &Layout<'_>, block: usize) -> Option<Scheduled> {
     match layout.steps[layout.steps_of(block)].last() {
         Some(Step::Plain(inst)) => match Class::of(&inst.op) {
@@ -33,7 +33,7 @@ pub(crate) fn end_of(layout: &Layout<'_>, block: usize) -> Option<Scheduled> {
     }
 }
 
-/// Returns the phases: the one of the function's entry, then the others in the order of their blocks.
+/// Returns the phases: the one of the function's entry, then the others in the order of the instructions before them.
 pub(super) fn phases(layout: &Layout<'_>, place: &[usize], live: &Liveness, pure: &Pure) -> Vec<Phase> {
     let mut entries = vec![(0, None)];
     for block in &layout.order {

@@ -146,12 +146,12 @@ impl Printed<'_, '_> {
         }
         match plan.flow.nesting(block) {
             0 => {}
-            nesting => write!(f, ", in {nesting} loops")?,
+            nesting => write!(f, ", loop depth {nesting}")?,
         }
         if let Some(region) = plan.regions.iter().find(|r| r.block == block) {
             write!(
                 f,
-                ", {} steps of which {} on memory may be masked",
+                ", {} steps, {} of them loads, stores or calls of handlers, may be masked",
                 region.steps, region.memory_steps
             )?;
         }

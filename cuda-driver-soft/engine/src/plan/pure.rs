@@ -1,4 +1,4 @@
-//! Registers that are functions of the kernel's parameters and of the numbers of thread and block. Instead of keeping
+//! Registers that are functions of the kernel's parameters and of the indexes of thread and block. Instead of keeping
 //! such a register, code may compute it again.
 
 use super::class::Class;
@@ -10,11 +10,11 @@ use ptx::ir::{Inst, Op, Operand, Reg, Special};
 /// The values on which a pure register depends, from the fewest to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DependsOn {
-    /// Constants, parameters, and the shape of grid and block: the same for the whole launch.
+    /// Values that are the same for the whole launch: constants, parameters, the shape of grid and block, and others.
     Launch,
-    /// Also the block's index.
+    /// Also values that are the same for a block, such as its index.
     Block,
-    /// Also the thread's index.
+    /// Also other values, such as the thread's index.
     Thread,
 }
 
@@ -30,8 +30,8 @@ impl Pure {
         let mut pure = Pure {
             of: vec![None; writes.len()],
         };
-        // A register that is always written before it is read comes earlier in the order than its reads, except in
-        // loops, where it is found in the next round.
+        // The only write of a register usually comes earlier in the order than its reads. If it does not, the next
+        // round finds the registers that depend on it.
         let mut changed = true;
         while changed {
             changed = false;

@@ -1,7 +1,7 @@
 //! Regions that a group may run under a mask: the blocks between a branch and the point where its lanes meet again.
 //!
 //! While some lanes run a block, others wait at the beginning of a later one. A register that the running lanes write,
-//! and that the waiting ones still need, has one value per lane.
+//! and that the waiting ones still need, must have one value per lane.
 
 use super::class::{Class, is_scheduled};
 use super::flow::Flow;
@@ -11,8 +11,8 @@ use super::steps::{Layout, Step};
 use crate::code::compiled::MOST_WAITS;
 use ptx::ir::{Op, Reg};
 
-/// The blocks between a conditional branch and its immediate post-dominator, without instructions that depend on the
-/// other lanes of the warp. They may be a loop.
+/// The blocks between a conditional branch and its immediate post-dominator. They may be a loop. They do not contain
+/// instructions that the warp's scheduler runs, such as barriers, calls and ends, and no `activemask`.
 #[derive(Debug)]
 pub(crate) struct Region {
     /// The block that ends with the branch.
@@ -42,7 +42,7 @@ pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness) -> Vec<
     };
     let found = layout.order.iter().filter_map(|block| finder.region(*block));
     let mut found: Vec<Region> = found.collect();
-    // Lanes that part once more must meet again in the same region.
+    // Lanes that part again inside a region must meet inside it, too: each branch inside must begin a region.
     let parts = |block: &usize| layout.blocks[*block].successors.len() > 1;
     loop {
         let mut begins = vec![false; layout.blocks.len()];
@@ -85,8 +85,8 @@ impl Finder<'_, '_> {
         let mut blocks = sides.concat();
         blocks.sort_unstable_by_key(|block| flow.place[*block]);
         blocks.dedup();
-        let is_last = |block: &usize| flow.place[*block] < flow.place[join];
-        if first == second || !blocks.iter().all(is_last) {
+        let comes_before_join = |block: &usize| flow.place[*block] < flow.place[join];
+        if first == second || !blocks.iter().all(comes_before_join) {
             return None;
         }
         let mut kept = self.live.none();
@@ -115,8 +115,9 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Returns the blocks that lanes reach from `start` without `join`. Returns `None` if there are too many, or if
-    /// there is an instruction that depends on the other lanes of the warp, or an end.
+    /// Returns the blocks that lanes reach from `start` before `join`. Returns `None` if there are more than
+    /// [`MOST_WAITS`], if one of them ends the function, or if one contains an instruction that the warp's scheduler
+    /// runs, or `activemask`.
     fn reached(&self, start: usize, join: usize) -> Option<Vec<usize>> {
         let layout = self.layout;
         let mut blocks = Vec::new();

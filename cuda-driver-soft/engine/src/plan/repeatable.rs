@@ -8,12 +8,12 @@ use super::steps::{Layout, Step};
 /// The steps before which lanes have done nothing that they cannot do again from the function's first step on: they
 /// have only computed and loaded, and no value from before the first step is needed.
 ///
-/// This also holds for lanes that run together with others. Lanes that part run the first block, in order, at which
-/// any of them wait, so that only blocks of the beginning have run.
+/// This also holds for lanes that run together with others. Divergent lanes run the block that is earliest in the order
+/// of those at which any of them wait, so that only blocks of the beginning have run.
 pub(super) struct Repeatable {
     /// Number of blocks, in order, whose steps are all repeatable.
     blocks: usize,
-    /// The steps of the next block that are repeatable end here.
+    /// In the next block, the steps before this one are repeatable. 0 if none are.
     end: usize,
 }
 
@@ -28,7 +28,8 @@ impl Repeatable {
         let found = layout.order.iter().enumerate();
         let found = found.filter_map(|(place, block)| Some((place, effect(*block)?))).next();
         let (mut blocks, mut end) = found.unwrap_or((layout.order.len(), 0));
-        // A block to which control goes back from a block with an effect may run after the effect.
+        // A block to which control goes back from the block with the effect, or from a later one, may run after the
+        // effect.
         let edges = || {
             layout.order.iter().flat_map(|from| {
                 let successors = layout.blocks[*from].successors.iter();

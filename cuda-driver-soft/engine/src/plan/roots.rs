@@ -1,4 +1,4 @@
-//! The origin of addresses: the parameter or variable from which an address is computed.
+//! The origin of addresses: the parameter, variable, frame or loaded pointer from which an address is computed.
 //!
 //! A root is the most likely target of an address, so that one range check can serve many accesses. It is not a proof:
 //! an access may be outside of the memory at its root.
@@ -25,8 +25,8 @@ pub(crate) enum Root {
 enum Origin {
     /// A number, or a value that is not known yet.
     Number,
-    /// An address with this root. The flag is true if an instruction, such as `cvta`, has treated the value as an
-    /// address.
+    /// A value with this root. The flag is true if the value is computed from a known address: that of a variable or
+    /// frame, or a result of `cvta`.
     Address(Root, bool),
     /// Several roots.
     Many,
@@ -94,7 +94,7 @@ impl Roots {
             },
             Op::Mov { .. } | Op::Cvt(_) => origin(0),
             Op::Add { .. } | Op::And { .. } | Op::Or { .. } => sum(origin(0), origin(1)),
-            // A difference of addresses is a number.
+            // A difference of addresses with the same root is a number.
             Op::Sub { .. } => match (origin(0), origin(1)) {
                 (Origin::Address(a, _), Origin::Address(b, _)) if a == b => Origin::Number,
                 (a, _) => a,
@@ -111,7 +111,7 @@ impl Roots {
 }
 
 impl Origin {
-    /// Returns the origin of a result, which is a number if it is too narrow for an address.
+    /// Returns the origin of a result, which is a number if it has neither 32 nor 64 bits.
     fn filter(self, source: &SourceFunction<'_>, inst: &Inst) -> Origin {
         let wide = |reg: &Reg| matches!(source.class(*reg), RegClass::B64 | RegClass::B32);
         if inst.dsts.iter().flatten().all(wide) {
@@ -123,7 +123,7 @@ impl Origin {
 }
 
 /// Returns the origin of a sum. An address plus a number is an address; so is one plus a parameter or loaded value that
-/// no instruction treats as an address.
+/// is not known to be an address.
 fn sum(a: Origin, b: Origin) -> Origin {
     match (a, b) {
         (Origin::Number, other) | (other, Origin::Number) => other,

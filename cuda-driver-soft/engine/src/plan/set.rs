@@ -1,4 +1,4 @@
-//! A set of registers.
+//! A set of registers, or of other small numbers, with one bit for each.
 
 use crate::lanes;
 use ptx::ir::Reg;
@@ -8,12 +8,12 @@ use ptx::ir::Reg;
 pub(crate) struct Set(Vec<u64>);
 
 impl Set {
-    /// Returns an empty set of registers below `n`.
+    /// Returns an empty set for registers below `n`.
     pub(crate) fn empty(n: usize) -> Self {
         Set(vec![0; n.div_ceil(64)])
     }
 
-    /// Returns a set of all registers below `n`.
+    /// Returns a set of all registers below `n`. It may also contain numbers from `n` on, up to a multiple of 64.
     pub(super) fn all(n: usize) -> Self {
         Set(vec![!0; n.div_ceil(64)])
     }
@@ -23,7 +23,7 @@ impl Set {
         Set(vec![0; self.0.len()])
     }
 
-    /// Returns the number of words that the set takes.
+    /// Returns the number of 64-bit words that the set takes.
     pub(super) fn words(&self) -> usize {
         self.0.len()
     }
@@ -38,7 +38,7 @@ impl Set {
         self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    /// Returns the registers in the set.
+    /// Returns the registers in the set, in ascending order.
     pub(crate) fn registers(&self) -> Vec<Reg> {
         let words = (0..).step_by(64).zip(&self.0);
         let bits = words.flat_map(|(first, word)| {

@@ -26,8 +26,8 @@ pub(crate) struct Group {
 pub(crate) enum Shape {
     /// The value is the same in all lanes: one scalar.
     Uniform,
-    /// Each lane's value is this much larger than the one before, modulo the register's width: one scalar for the first
-    /// lane. Never 0. For 32-bit registers the step is a signed number of 32 bits.
+    /// Each lane's value is this much larger than the one before, wrapping at the register's width: one scalar for the
+    /// first lane. Never 0. For 32-bit registers the step is a signed number of 32 bits.
     Affine(i64),
     /// Nothing is known: one value per lane.
     Any,
@@ -138,7 +138,7 @@ impl Value {
         }
     }
 
-    /// Returns the power of two that divides the value of every lane.
+    /// Returns the power of two, as an exponent, that divides the value of every lane.
     fn align_of_all(&self) -> u32 {
         match self.step {
             Some(0) => self.align,
@@ -230,7 +230,7 @@ impl Shapes {
         self.values[reg.0 as usize].align
     }
 
-    /// Returns true if everything that is known about a register is the same in other shapes.
+    /// Returns true if the known facts about a register are the same in `other`.
     pub(crate) fn is_same(&self, other: &Shapes, reg: Reg) -> bool {
         self.values[reg.0 as usize] == other.values[reg.0 as usize]
     }
@@ -381,7 +381,8 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Returns true if source and destination registers have the width of this type, which has 32 or 64 bits.
+    /// Returns true if source and destination registers have the width of this type. Returns false for types other than
+    /// integers of 32 or 64 bits.
     fn fits(&self, inst: &Inst, ty: Type) -> bool {
         let class = match ty {
             Type::B32 | Type::U32 | Type::S32 => RegClass::B32,
@@ -517,8 +518,8 @@ impl Finder<'_, '_> {
         self.fits(&without_distance, ty)
     }
 
-    /// Returns the largest difference of a value in the group from the first lane's value, if adding it carries nothing
-    /// out of the bits in which the first lane's value is zero.
+    /// Returns the difference between the values of the last and the first lane. Returns `None` if it is negative or
+    /// unknown, or if it does not fit in the lowest bits of the first lane's value that are known to be zero.
     fn reach(&self, a: &Value) -> Option<u64> {
         let reach = u64::try_from(a.step?)
             .ok()?
@@ -667,7 +668,7 @@ fn wrapped(ty: Type, step: i64) -> i64 {
     if ty.size() == 4 { i64::from(step as i32) } else { step }
 }
 
-/// Returns the largest value of a type that counts as not wrapped.
+/// Returns an upper bound as it holds for a result of this type: `u64::MAX` if the result may wrap.
 fn limited(ty: Type, most: Option<u64>) -> u64 {
     let limit = if ty.size() == 4 { u64::from(u32::MAX) } else { u64::MAX };
     most.filter(|most| *most <= limit).unwrap_or(u64::MAX)

@@ -39,7 +39,8 @@ impl<'b> SourceFunction<'b> {
         self.body.registers[reg.0 as usize]
     }
 
-    /// Returns the offset in the launch's parameters of a load, if the offset is constant and inside the parameters.
+    /// Returns the offset in the kernel's parameters that a load reads. Returns `None` unless the load's offset is
+    /// constant, aligned and inside the parameters, and its elements have at most 8 bytes.
     pub(crate) fn parameter(&self, inst: &Inst, m: &MemMods) -> Option<u32> {
         let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?) else {
             return None;

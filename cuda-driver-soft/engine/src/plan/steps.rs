@@ -4,12 +4,13 @@ use super::class::is_scheduled;
 use super::order::order;
 use ptx::ir::{Body, Inst, Op, Reg};
 
-/// A step of a function: an instruction, or a branch (of the source, or around a guarded instruction).
+/// A step of a function: an instruction, or a branch (of the source, or around a guarded instruction that the scheduler
+/// runs).
 #[derive(Clone, Copy)]
 pub(crate) enum Step<'b> {
-    /// An instruction that continues with the next step, or ends its lanes, or is `brx.idx`.
+    /// Any instruction but `bra`. Lanes continue with the next step after it, unless it is `brx.idx`, `ret` or `exit`.
     Plain(&'b Inst),
-    /// A branch to a step. The guard is a predicate, and true if it is negated.
+    /// A branch to a step. The guard is a predicate, and a flag that is true if it is negated.
     Branch {
         to: usize,
         guard: Option<(Reg, bool)>,
@@ -37,7 +38,7 @@ pub(crate) struct Layout<'b> {
 }
 
 impl<'b> Layout<'b> {
-    /// Returns the blocks of a function. A block ends at branches and where threads end.
+    /// Returns the blocks of a function. A block ends at branches, `ret` and `exit`.
     pub(crate) fn of(body: &'b Body) -> Self {
         Self::divided(body, |_| false)
     }

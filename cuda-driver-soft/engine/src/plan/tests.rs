@@ -1,4 +1,4 @@
-//! Tests of the plans of small kernels. The expectations are comments on the PTX lines.
+//! Tests of the plans of small kernels. Most expectations are comments on the PTX lines.
 
 use super::Plan;
 use super::class::Scheduled;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const GROUP: Group = Group { lanes: 16, whole: true };
 
-/// The beginning of every kernel. `body` begins on line 11.
+/// Returns a module with a kernel that has this body, which begins on line 11.
 fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64
@@ -37,7 +37,7 @@ fn with_plan<T>(body: &str, test: impl FnOnce(&Plan<'_>) -> T) -> T {
     test(&Plan::of(&module, FuncId(0), body).unwrap())
 }
 
-/// Returns the instruction on a line of a kernel's body.
+/// Returns the first instruction on a line of a kernel's body, counted from 0.
 fn on_line<'b>(plan: &Plan<'b>, line: usize) -> &'b Inst {
     let insts = &plan.source.body.insts;
     insts.iter().find(|inst| inst.line as usize == line + 11).unwrap()
@@ -490,7 +490,7 @@ fn repeatable_steps() {
         @%p1 bra second;",
         "ld.volatile.global.u32 %r10, [%rd1];
         mov.u32 %r11, 5; // once",
-        // Something before the first instruction gives the value.
+        // `%r30` is read before it is written, so that its value comes from before the first step.
         "mov.u32 %r11, 5; // once
         add.u32 %r30, %r30, %r11; // once",
     ] {
