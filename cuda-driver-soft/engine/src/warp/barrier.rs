@@ -53,8 +53,8 @@ impl Warp {
         }
     }
 
-    /// Returns the arrival of parked lanes; `None` if the lanes do not agree on the barrier, or wait for something
-    /// else.
+    /// Returns the arrival of parked lanes; `None` if the lanes do not agree on the barrier or its thread count, or if
+    /// they are not at a barrier.
     fn arrival_of(&mut self, frames: &Frames<'_>, parked: &Parked) -> Option<Arrival> {
         let Parked { split, .. } = *parked;
         let barrier = self.barrier(frames, parked)?;
@@ -120,7 +120,7 @@ impl Warp {
                 (Wait::Warp, _) => format!("`{}` of all lanes", self.matrix(frames, p)),
                 (Wait::Barrier, Some(Arrival { id: Some(id), .. })) => format!("barrier {id}"),
                 (Wait::Barrier, Some(_)) => "the cluster's barrier".into(),
-                (Wait::Barrier, None) => "different barriers".into(),
+                (Wait::Barrier, None) => "barriers with different numbers or thread counts".into(),
             };
             format!(
                 "lanes {:#010x} wait at {which} in line {}",

@@ -10,7 +10,7 @@ use crate::memory::warp::Refused;
 use crate::memory::{AllocationKind, Quota, access, address_space};
 use ptx::ir::Space;
 
-/// Limit on the length of a string in device memory.
+/// Number of bytes after which a string in device memory is cut off.
 const MAX_TEXT: u64 = 64 * 1024;
 
 /// Approximate number of host bytes that a freed allocation takes in addition to its own.
@@ -25,7 +25,7 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
             let format = text(m, args[0], lane)?;
             let (line, count) = format_values(m, &format, args[1], lane)?;
             m.output.extend_from_slice(&line);
-            // Strings are processed byte by byte.
+            // The work grows with the length of the text, so count it as instructions.
             m.steps += (format.len() + line.len()) as u64 / 4;
             Ok(count)
         }
@@ -70,21 +70,22 @@ pub(crate) fn run(m: &mut Machine<'_>, builtin: Builtin, args: &[u64; 5], lane: 
             match freed {
                 Ok(freed) => {
                     m.freed += freed.bytes + FREED_OVERHEAD;
-                    // A warp that frees much pauses early: its worker can end then, which releases the memory.
+                    // A warp that frees much memory pauses early: its worker can end then, which releases the memory.
                     m.steps += freed.bytes / 1024;
                     Ok(0)
                 }
                 Err(not) if not.inside.is_none() && address_space().reserves(args[0]) => {
                     Err(FaultKind::FreedTwice { address: args[0] })
                 }
-                // Freeing other device memory, or host memory, has no effect.
+                // Freeing a null pointer, host memory, or an address in a live allocation that `malloc` did not return
+                // has no effect.
                 _ => Ok(0),
             }
         }
     }
 }
 
-/// Reads a value of `bytes` bytes at a generic address.
+/// Reads a value of 1, 4 or 8 bytes at a generic address.
 fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u64, FaultKind> {
     let (host, _) = m
         .spaces
@@ -116,7 +117,7 @@ fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u
     })
 }
 
-/// Reads a string that ends with a NUL byte.
+/// Reads a string that ends with a NUL byte, or its first [`MAX_TEXT`] bytes if it is longer.
 fn text(m: &mut Machine<'_>, address: u64, lane: usize) -> Result<Vec<u8>, FaultKind> {
     let mut text = Vec::new();
     for i in 0..MAX_TEXT {
@@ -167,7 +168,8 @@ fn format_values(m: &mut Machine<'_>, format: &[u8], args: u64, lane: usize) -> 
     Ok((out, count))
 }
 
-/// Returns the next multiple of `bytes`, a power of two. Wraps, because the kernel may pass any address.
+/// Returns the address rounded up to a multiple of `bytes`, a power of two. Wraps, because the kernel may pass any
+/// address.
 fn aligned(address: u64, bytes: u64) -> u64 {
     address.wrapping_add(bytes - 1) & !(bytes - 1)
 }

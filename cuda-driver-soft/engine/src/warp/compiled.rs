@@ -55,7 +55,7 @@ pub(super) struct GroupEnds {
     steps: u64,
     /// Instructions run by the group that ran fewest of them.
     fewest: u64,
-    /// Backward jumps.
+    /// Backward jumps of the group that took most of them.
     rounds: i64,
     /// By group: the finished rounds of each loop.
     counts: [[i64; MOST_LOOPS]; MOST_GROUPS],
@@ -221,7 +221,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
         && let Some(record) = m.spaces.flight.lookup(address)
         && let Some(window) = m.windows.get_mut(window as usize)
     {
-        // The access was permitted, so the record permits more of its kind.
+        // The access was permitted, so the instruction may access the rest of the allocation, too.
         *window = Window {
             base: record.base(),
             length: record.remaining(),
@@ -232,10 +232,10 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
 }
 }
 
-/// Returns a context for the first group of a warp or block, with memory of the block, and without frames. When the
-/// code has ended, it goes back to [`Machine::context`], because a new one takes longer than a small block. Fields that
-/// are not set here are the same for all blocks, or are written before they are read; between calls, pointers to frames
-/// and to the scheduler may dangle.
+/// Returns a context for the first group of a warp or block, with the block's shared memory, and without frames. When
+/// the code has ended, the caller puts the context back into [`Machine::context`], because it takes longer to make a
+/// new one than to run a small block. Fields that are not set here are the same for all blocks, or are written before
+/// they are read; between calls, pointers to frames and to the scheduler may dangle.
 pub(super) fn context(
     m: &mut Machine<'_>,
     frames: &Frames<'_>,
@@ -402,7 +402,7 @@ pub(super) fn run_each(
         context.halves = base.wrapping_add(2 * lanes * group);
         let warps = std::slice::from_mut(warp);
         let result = call(context, m, frames, code, compiled, from, block, warps);
-        // The code continues with other groups by itself.
+        // The code may have continued with further groups by itself: this is the last one that it ran.
         let group = context.group as usize;
         (context.group_quanta[group], context.group_steps[group]) = (context.quantum, context.steps);
         let (at, exit) = (result as u32, (result >> 32) as u32);
@@ -457,7 +457,8 @@ impl Warp {
         affine.then_some((compiled, entry))
     }
 
-    /// Runs each group of the warp in compiled code. No other lanes are ready, and none are parked.
+    /// Runs each group of the warp in compiled code, unless [`phase::run`](super::phase::run) has done so. No other
+    /// lanes are ready, and none are parked.
     pub(super) fn run_groups(
         &mut self,
         m: &mut Machine<'_>,
@@ -500,7 +501,7 @@ impl Warp {
         self.finish_groups(m, frames, code, compiled, ends)
     }
 
-    /// Continues where the groups have ended.
+    /// Makes the lanes ready at the instructions at which their groups have ended.
     fn finish_groups(
         &mut self,
         m: &mut Machine<'_>,
@@ -662,7 +663,8 @@ fn act(m: &mut Machine<'_>, code: &Code, file: &mut RegFile, at: u32) -> Result<
     Ok(rounds_of(m.steps - before))
 }
 
-/// Returns true if no two groups have ended in different rounds of a loop. `ends` are groups with instructions.
+/// Returns true if no two groups have ended in different rounds of a loop. `ends` are groups with the instructions that
+/// they have reached.
 fn is_even(
     loops: &[CompiledLoop],
     ends: impl Iterator<Item = (usize, u32)> + Clone,

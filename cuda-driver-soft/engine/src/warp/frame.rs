@@ -31,7 +31,7 @@ pub(crate) struct Frame {
     pub(crate) local_fixed: u64,
     /// End of the local memory with the allocations of `alloca`, in the lane that has most.
     pub(crate) local_end: u64,
-    /// End of the local memory by lane, once `alloca` has run.
+    /// End of the local memory by lane, once a stack operation such as `alloca` has run.
     allocated: Option<Box<Lanes<u64>>>,
     /// Lanes in the function or in its callees.
     pub(crate) live: Mask,
@@ -79,7 +79,7 @@ pub(crate) struct Frames<'e> {
     pool: Vec<Vec<RegFile>>,
 }
 
-/// Limit on the warps of a block that begins together in compiled code.
+/// Limit on the warps of a block that can begin together in compiled code.
 pub(super) const MOST_WARPS: usize = 32;
 
 /// `%nwarpid`: warp numbers of a multiprocessor of the virtual device.
@@ -119,7 +119,7 @@ impl<'e> Frames<'e> {
         self.launch.options.reports_registers
     }
 
-    /// Returns true if compiled code takes each of its ways out.
+    /// Returns true if compiled code leaves at each of its exits, for tests.
     #[inline(always)]
     pub(super) fn is_leaving(&self) -> bool {
         self.compiled.is_some_and(|compiled| compiled.leaving)
@@ -136,13 +136,13 @@ impl<'e> Frames<'e> {
         self.codes.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// Returns the kernel's code, if the launch may run it.
+    /// Returns the kernel's code, if it is decoded.
     #[inline(always)]
     pub(crate) fn kernel(&self) -> Option<&'e Code> {
         self.kernel
     }
 
-    /// Returns the kernel's machine code, if the launch may run it.
+    /// Returns the kernel's machine code, if the launch runs it.
     #[inline(always)]
     pub(crate) fn compiled(&self) -> Option<&'e Compiled> {
         self.compiled
@@ -207,8 +207,8 @@ impl<'e> Frames<'e> {
         self.fill_all(frame, position, code.block_constants.iter());
     }
 
-    /// Clears the registers of a kernel's frame for another block. [`fill_block`](Self::fill_block) does the rest of
-    /// [`reuse`](Self::reuse).
+    /// Clears the registers of a kernel's frame that must be zero in another block. [`fill_block`](Self::fill_block)
+    /// does the rest of [`reuse`](Self::reuse).
     #[inline]
     pub(super) fn reuse_later(&self, frame: &mut Frame) {
         let (start, bytes) = self.code(frame.function).cleared;
@@ -224,7 +224,7 @@ impl<'e> Frames<'e> {
     }
 
     /// Sets the constants that compiled code reads from its context to those of a block. `of` is the number of the
-    /// block that they are for.
+    /// block that they were last set for, if any.
     pub(super) fn fill_uniforms(
         &self,
         uniforms: &mut [u64],
@@ -254,8 +254,8 @@ impl<'e> Frames<'e> {
         let Some((compiled, code)) = self.compiled.zip(self.kernel) else {
             return false;
         };
-        // Local memory is different for each warp, groups of a warp that meet run in a different order, and in the
-        // interpreter's order a block gives way between its warps.
+        // Each warp has local memory of its own, groups that meet at an instruction run one warp at a time, and in the
+        // interpreter's order a block may pause between its warps.
         let in_order = compiled.ordered || !compiled.sites.is_empty();
         let plain = code.local_bytes == 0 && !in_order && self.launch.options.cluster.is_none();
         let whole = threads.is_multiple_of(LANES as u32) && threads <= (MOST_WARPS * LANES) as u32;
@@ -403,7 +403,7 @@ impl<'e> Frames<'e> {
             Special::Envreg(1) => (self.workspace() >> 32) as u32,
             Special::Envreg(2) => self.workspace() as u32,
             Special::Pm(_) | Special::Pm64(_) | Special::Envreg(_) => 0,
-            // Separate instructions read these registers.
+            // These registers change while a kernel runs, so that instructions of their own read them.
             Special::Clock | Special::ClockHi | Special::Clock64 => 0,
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })

@@ -1,10 +1,10 @@
-//! The scheduler of a warp: its lanes, split into groups that are at the same instruction.
+//! The scheduler of a warp: it runs the lanes of the warp in sets that are at the same instruction.
 //!
 //! A [`Split`] is a set of lanes at one instruction of one frame. The split in the deepest frame runs; in one frame,
 //! the split at the lowest instruction. It runs until it reaches the instruction of another split, and joins it there.
-//! Lanes parked at a barrier are not in a split that can run; they become ready together. When a split has jumped
-//! backwards too often, another split runs for a while, so that lanes that spin cannot starve the lanes that they wait
-//! for.
+//! Lanes that wait at a barrier, or at an instruction that lanes run together, are parked: they are not in a split that
+//! can run, and become ready together. When a split has jumped backwards too often, another split runs for a while, so
+//! that lanes that spin cannot starve the lanes that they wait for.
 
 mod barrier;
 mod builtins;
@@ -95,7 +95,7 @@ pub(crate) struct Warp {
     turn: usize,
     /// Backward jumps since another split had its turn, including those before the warp was interrupted.
     since_turn: i64,
-    /// Number of consecutive returns to compiled code that saved no time.
+    /// Number of consecutive attempts to return to compiled code that failed or saved no time.
     in_vain: u32,
     /// The instruction at which compiled code has left the warp, if it can continue there without a check of the
     /// registers.
@@ -113,9 +113,9 @@ pub(crate) struct Warp {
 pub(crate) enum Pause {
     /// All lanes of the warp have exited.
     Done,
-    /// All lanes of the warp have arrived at a barrier: see [`Warp::arrival`].
+    /// All lanes that have not exited have arrived at a barrier: see [`Warp::arrival`].
     Barrier,
-    /// The warp has used its share, and can continue.
+    /// The warp has used its share of backward jumps, and can continue.
     Share,
     /// A lane raised the fault in [`Machine::fault`].
     Fault {
@@ -149,14 +149,16 @@ const SPIN_QUANTUM: i64 = 64;
 const TURN: i64 = 64;
 /// Instructions that a warp must run in compiled code for a return to it to save time.
 const WORTH_COMING_BACK: u64 = 24;
-/// Number of consecutive returns without benefit after which a warp stops returning, until its next block.
+/// Number of consecutive attempts to return to compiled code without benefit after which a warp stops trying, until its
+/// next block.
 const MOST_IN_VAIN: u32 = 3;
 /// Limit on nested calls.
 const MAX_DEPTH: u32 = 4096;
 /// Limit on the registers of all frames of a warp in bytes.
 const MAX_REGISTERS: u64 = 256 << 20;
 
-/// Returns the number of rounds of a short loop that an instruction of `steps` steps counts as.
+/// Returns the number of backward jumps that an instruction of `steps` steps counts as: a round of a short loop has
+/// about 16 steps, and one backward jump.
 fn rounds_of(steps: u64) -> i64 {
     (steps / 16).cast_signed()
 }
@@ -254,7 +256,7 @@ impl Warp {
         self.position.warp
     }
 
-    /// Runs until all lanes have exited or wait, or until the warp has taken `share` backward jumps.
+    /// Runs until all lanes have exited or wait, a lane faults, or the warp has taken `share` backward jumps.
     #[inline]
     pub(crate) fn run(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut ran = None;
@@ -282,8 +284,8 @@ impl Warp {
         pause
     }
 
-    /// Fast path for a warp whose lanes are all at one instruction: runs it until an [`Event`], and returns the
-    /// instruction and the event. Returns `None` for other warps.
+    /// Fast path for a warp whose lanes are all at one instruction of the kernel: runs it until an [`Event`], and
+    /// returns the instruction and the event. Returns `None` for other warps.
     #[inline(always)]
     fn run_together(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, share: i64) -> Option<(u32, Event)> {
         let [Split { frame: 0, pc, mask, .. }] = *self.ready.as_slice() else {
@@ -333,7 +335,7 @@ impl Warp {
         Pause::Done
     }
 
-    /// Runs any warp. `ran` is the result of [`run_together`](Self::run_together), if that has run it.
+    /// Runs any warp. `ran` is the result of [`run_together`](Self::run_together), if that has run the warp.
     fn run_splits(
         &mut self,
         m: &mut Machine<'_>,
@@ -539,7 +541,7 @@ impl Warp {
             if self.since_turn >= patience && others > 0 {
                 self.since_turn = 0;
                 self.turn += 1;
-                // This split runs out of order for one turn.
+                // The chosen split runs out of order for one turn.
                 let other = self.ready.remove(self.turn % others);
                 self.ready.push(other);
                 in_turn = true;
@@ -547,7 +549,7 @@ impl Warp {
         }
     }
 
-    /// Inserts a split into the splits that can run, in their order.
+    /// Inserts a split into the splits that can run, in their order, or joins it with the one at the same instruction.
     fn push(&mut self, split: Split) {
         let mut at = self.ready.len();
         while at > 0 && self.ready[at - 1].before(&split) {
@@ -679,7 +681,7 @@ impl Warp {
         self.run_arrived(m, frames)
     }
 
-    /// Removes lanes from a frame, and drops the frame when it is empty. Returns its caller.
+    /// Removes lanes from a frame, and drops the frame when it is empty, unless it is the kernel's. Returns its caller.
     fn leave(&mut self, frames: &mut Frames<'_>, id: FrameId, lanes: Mask) -> Option<Caller> {
         let frame = self.frames[id as usize].as_mut()?;
         frame.live &= !lanes;

@@ -10,9 +10,10 @@
 //! the order of lanes, such as atomic operations with results, lanes in later rounds wait for the others without a
 //! fault, too.
 //!
-//! Loops that jump back to their head from several places are not compared, and neither are lanes that took turns
-//! because they jumped backwards too often. In kernels whose groups run under masks, neither are loops that lanes leave
-//! with a jump to the head of an outer loop.
+//! Lanes that took turns because they jumped backwards too often are not compared. Neither are rounds of loops that
+//! compiled code does not count: loops that jump back to their head from several places, loops beyond the first
+//! `MOST_LOOPS`, and, in kernels whose groups run under masks, loops that lanes leave with a jump to the head of an
+//! outer loop.
 
 #![forbid(unsafe_code)]
 
@@ -28,8 +29,9 @@ use std::cmp::Ordering;
 /// Number of times that lanes may run before a held fault is reported anyway: they may be waiting for the faulty lanes.
 const PATIENCE: u32 = 1 << 20;
 
-/// The same for lanes that are ahead in kernels whose instructions keep an order: at such an instruction, all groups
-/// meet in each round, so that the others soon catch up unless they wait for a lane that is ahead.
+/// Number of times that lanes may run before those that are ahead continue, in kernels whose instructions keep an
+/// order. All groups meet at such an instruction in each round, so that the others soon catch up unless they wait for a
+/// lane that is ahead.
 const PATIENCE_IN_ORDER: u32 = 1 << 12;
 
 /// A fault that is not reported yet.
@@ -37,7 +39,7 @@ const PATIENCE_IN_ORDER: u32 = 1 << 12;
 pub(super) struct HeldFault {
     /// The lanes that ran the instruction.
     pub(super) split: Split,
-    /// The instructions of the step in the kernel.
+    /// The first instruction of the step in the kernel, and the one after its last.
     pub(super) insts: (u32, u32),
     /// [`Machine::fault`]
     pub(super) fault: Option<(FaultKind, usize)>,
@@ -119,7 +121,7 @@ impl Order {
         self.faults.push(fault);
     }
 
-    /// Adds the lanes for which the same assertion has failed at once, but in compiled code of another group.
+    /// Adds the lanes of other groups in compiled code for which the same assertion has failed in the same round.
     fn add_assertions(&self, split: &Split, fault: &mut Option<(FaultKind, usize)>) {
         let Some((kind @ FaultKind::Assert { .. }, lane)) = fault else {
             return;
@@ -191,7 +193,7 @@ impl Order {
         self.at[a].cmp(&self.at[b])
     }
 
-    /// Returns those of the lanes that are at the place of a lane.
+    /// Returns the lanes of `mask` that are at the same place as `lane`.
     fn beside(&self, lane: usize, mask: Mask) -> Mask {
         let same = lanes::iter(mask).filter(|other| self.compare(lane, *other) == Ordering::Equal);
         same.fold(0, |mask, lane| mask | 1 << lane)
@@ -202,7 +204,7 @@ impl Order {
         lanes.min_by(|a, b| self.compare(*a, *b).then(a.cmp(b)))
     }
 
-    /// Returns those of the lanes that run next if there is no fault, and sets where they stop.
+    /// Returns those lanes of `all` that run next if there is no fault, and sets the instruction at which they stop.
     fn next_of(&mut self, all: Mask) -> Option<Split> {
         let first = self.first_of(lanes::iter(all))?;
         let places = lanes::iter(all).map(|lane| self.at[lane]);
@@ -313,7 +315,7 @@ impl Warp {
         }
     }
 
-    /// Makes those lanes run next that are in the earliest rounds of loops. Called functions run first, as always.
+    /// Makes the lanes that are in the earliest rounds of loops run next. Called functions run first, as always.
     fn run_in_step(&mut self) {
         let Some(order) = self.order.as_mut() else { return };
         order.patience_in_step -= 1;

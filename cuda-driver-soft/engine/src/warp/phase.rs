@@ -31,7 +31,7 @@ impl Warp {
     #[inline]
     pub(crate) fn begin_later(&mut self, frames: &mut Frames<'_>) {
         if std::mem::replace(&mut self.is_behind, true) && !frames.clears() {
-            // Nothing but compiled code has run, and that has left nothing behind.
+            // Only compiled code has run in the last block, and no registers must be zero: there is nothing to reset.
             return;
         }
         if self.frames.len() > 1 {
@@ -74,8 +74,9 @@ impl Warp {
     }
 }
 
-/// Runs all threads of a block from instruction `at` on, which all of them have reached, from barrier to barrier until
-/// [`Machine::steps`] is at least `end`. Each group may take `share` backward jumps from one barrier to the next.
+/// Runs all threads of a block from instruction `at` on, which all of them have reached, from barrier to barrier. Ends
+/// when the threads exit or part, and at the first barrier at which [`Machine::steps`] is at least `end` or the worker
+/// should end to release freed memory. Each group may take `share` backward jumps from one barrier to the next.
 pub(crate) fn run(
     warps: &mut [Warp],
     m: &mut Machine<'_>,
@@ -145,7 +146,7 @@ pub(crate) fn run(
         }
     }
     if let Some(warp) = warps.get_mut(apart) {
-        // Groups of this warp that have ended before have run as many instructions as those of other warps.
+        // Groups of this warp that have ended before have run as many instructions as those of the warps before it.
         let mut ends = match context.group {
             0 => GroupEnds::default(),
             _ => GroupEnds::same(context.expected, steps),
@@ -170,7 +171,7 @@ pub(crate) fn run(
     Phase::Apart
 }
 
-/// Returns true if an instruction is a plain barrier.
+/// Returns true if an instruction is a plain barrier with a valid number.
 fn is_plain(code: &Code, at: u32) -> bool {
     let action = code
         .insts

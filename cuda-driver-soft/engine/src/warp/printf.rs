@@ -1,4 +1,4 @@
-//! Formats the conversions of `printf`, such as `%5.2f`.
+//! Parses the conversions of `printf`, such as `%5.2f`, and formats their values.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +15,8 @@ pub(super) struct Conversion {
 const MAX_WIDTH: u64 = 4096;
 
 impl Conversion {
-    /// Parses a conversion after its `%`; `star` reads the value of a `*`. Returns `None`, and does not change `rest`,
-    /// if there is no valid conversion.
+    /// Parses a conversion after its `%`; `star` reads the value of a `*`, given its size in bytes. Returns `None`, and
+    /// does not change `rest`, if there is no valid conversion.
     pub(super) fn parse<E>(rest: &mut &[u8], mut star: impl FnMut(u64) -> Result<u64, E>) -> Option<Result<Self, E>> {
         let text = *rest;
         let mut i = 0;

@@ -9,11 +9,11 @@ use crate::fault::{LaneGroup, LaneState, Position, Report, SourceLine};
 use crate::lanes::Mask;
 use ptx::ir::{FuncId, Function, Reg};
 
-/// The number of calls that a report shows.
+/// Limit on the calls that a report shows.
 const MOST_CALLS: usize = 64;
 
 impl Warp {
-    /// Returns the report of a lane. `line` is the PTX line of a lane that is in no split.
+    /// Returns the report of a lane. If the lane is in no split, `line` is its PTX line.
     pub(crate) fn report(&mut self, frames: &Frames<'_>, lane: usize, line: u32) -> Report {
         let mask = 1 << lane;
         let (mut here, mut others) = (None, Vec::new());
@@ -95,7 +95,8 @@ impl Warp {
         calls
     }
 
-    /// Returns the registers that the function has set before a line. Empty if reports do not contain registers.
+    /// Returns the registers that instructions on the lines before `line` write. Empty if reports do not contain
+    /// registers.
     fn registers(&mut self, frames: &Frames<'_>, frame: FrameId, line: u32, lane: usize) -> Vec<(String, u64)> {
         if !frames.reports_registers() {
             return Vec::new();

@@ -34,7 +34,7 @@ impl Warp {
                         m.fault = Some((FaultKind::StackOverflow { bytes: end }, lane));
                         return Err(());
                     }
-                    // Cleared, so that results do not depend on earlier use of the memory.
+                    // Clear the memory, so that results do not depend on its earlier use.
                     if let Some(part) = m.spaces.local.lane(lane, start, end - start) {
                         part.fill(0);
                     }

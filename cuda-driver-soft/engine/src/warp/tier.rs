@@ -13,8 +13,8 @@ use crate::launch::{Engine, Launch};
 use crate::plan::ordered::Order;
 use crate::program::history::Counts;
 
-/// Times that the warps of a kernel must run each of its instructions before it is compiled. Compiling an instruction
-/// takes as long as interpreting it some 500 times.
+/// Number of times that the warps of a kernel must run its instructions, on average and including the present launch,
+/// for the kernel to be compiled. Compiling an instruction takes as long as interpreting it some 500 times.
 const WORTH: u64 = 1_000;
 /// Instructions that a kernel runs in launches with machine code before its counts decide.
 const TRIAL: u64 = 10_000;
@@ -72,10 +72,12 @@ fn warps(launch: &Launch) -> u64 {
     count(launch.grid).saturating_mul(count(launch.block).div_ceil(LANES as u64))
 }
 
-/// Returns the machine code that fits a launch; `None` if the launch has to be interpreted.
+/// Returns the variant of machine code that fits the block and cluster of a launch; `None` if the launch has to be
+/// interpreted.
 fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
     let [x, y, z] = launch.block;
-    // The compiled code knows which values are the same in the whole warp only if warps are in one row.
+    // Code that keeps an order needs the values that are the same in the whole warp. They are known only if each warp
+    // is in one row.
     let of_rows = x.is_multiple_of(LANES as u32) || y * z <= 1;
     if !of_rows && launch.kernel.order() != Order::Any {
         return None;
@@ -84,7 +86,7 @@ fn variant(launch: &Launch, lanes: u32, leaving: bool) -> Option<Variant> {
     // In other blocks, a group would have lanes of several rows.
     let rows = whole || (y <= 1 && z <= 1);
     let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
-    // Shared memory of other blocks has no quick check.
+    // Compiled code runs only full warps, and shared memory of other blocks of a cluster has no quick check.
     let fits = rows && threads >= LANES as u64 && launch.options.cluster.is_none();
     fits.then_some(Variant { lanes, whole, leaving })
 }
@@ -126,7 +128,7 @@ pub(crate) fn describe(launch: &Launch, code: &Code) -> String {
         return "not compiled: reads a clock\n".to_owned();
     }
     let Some(variant) = variant(launch, 16, false) else {
-        return "not compiled: the shape of the blocks does not fit\n".to_owned();
+        return "not compiled: clusters, blocks smaller than a warp, or groups of lanes that span rows\n".to_owned();
     };
     let body = module.functions.get(code.id.0 as usize).and_then(|f| f.body());
     body.and_then(|body| compile::describe(module, body, code, variant, order == Order::OfInterpreter))

@@ -99,8 +99,8 @@ impl Warp {
         a.split.pc == b.split.pc && (a.split.frame == b.split.frame || (apart && first.function == other.function))
     }
 
-    /// Runs a matrix instruction at which all lanes of the warp have arrived. The values of lanes in other frames are
-    /// copied to the first frame, whose rows are unused in those lanes, and back.
+    /// Runs a matrix instruction at which all lanes of the warp have arrived. The sources of lanes in other frames are
+    /// copied to the first frame, whose rows are unused in those lanes, and the results are copied back.
     fn run_matrix(
         &mut self,
         m: &mut Machine<'_>,
