@@ -1,4 +1,4 @@
-//! Passes the optimisation level to the crate, so that it can warn about slow builds.
+//! Passes the optimisation level to the crate, so that the driver can log a warning about a build without optimisation.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

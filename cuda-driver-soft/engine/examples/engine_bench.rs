@@ -1,18 +1,20 @@
 //! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [compiled] [auto]
-//! [profile] [checks] [short] [KERNEL]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine -- [baseline] [compiled] [auto] [profile]
+//! [checks] [short] [KERNEL…]`
 //!
-//! `baseline` uses only instructions that every CPU has. The other words add columns to the output:
+//! Each output line has the kernel, the size of its blocks, and the time of the interpreter. `baseline` uses only
+//! instructions that every CPU has. These words add columns:
 //!
 //! * `compiled`: the time of compiled kernels, in groups of 16 or 32 lanes, and how many times as long the interpreter
 //!   takes;
-//! * `auto`: the same for kernels that are compiled once they have run often, and the percentages of instructions that
-//!   compiled code ran, and that the interpreter ran for it;
+//! * `auto`: the same for kernels that are compiled once they have run often, then the percentage of instructions that
+//!   ran in compiled code, and the percentage that this code left to the interpreter one at a time;
 //! * `profile`: the time with counters of the kernel, and how many times as long that takes;
 //! * `checks`: the same with the checker of uninitialised reads, and then with the checker of races.
 //!
-//! `short` measures each kernel for a fifth of a second instead of two seconds.
+//! `short` measures each kernel for a fifth of a second instead of two seconds. If kernels are named, only these are
+//! measured.
 
 use cuda_driver_soft_engine::check::{Checker, Checks};
 use cuda_driver_soft_engine::count::Profile;
@@ -37,7 +39,7 @@ fn alloc(bytes: u64) -> u64 {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Returns the processor time of this thread, or the time of day if the system does not report it.
+/// Returns the processor time of this thread; outside of Unix, the time since the first call.
 fn processor_time() -> Duration {
     #[cfg(unix)]
     {
@@ -63,7 +65,7 @@ struct Case<'a> {
     args: &'a [&'a [u8]],
 }
 
-/// Runs launches alternately in all ways that are asked for, and prints the best times.
+/// Runs launches in turn in all ways that are asked for, and prints the best time of each.
 fn time(asked: &CommandLine, case: &Case<'_>) {
     let Case {
         module,

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     let step = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(1usize).max(1);
     let Some((ours, theirs)) = operation(&name) else {
         eprintln!(
-            "unknown operation {name:?}; the operations are add.f16, mul.f16, fma.f16, add.bf16, mul.bf16 or fma.bf16"
+            "unknown operation {name:?}; the operations are add.f16, mul.f16, fma.f16, add.bf16, mul.bf16 and fma.bf16"
         );
         return ExitCode::FAILURE;
     };

@@ -1,14 +1,15 @@
-//! Lists the PTX instructions that run: each form of the instruction table is loaded and decoded.
+//! Lists the PTX instructions that run: all samples of the instruction table are loaded and decoded.
 //!
 //! `cargo xtask generate` makes PTX.md from the output: for each row its syntax, PTX version, architecture, number of
-//! forms, and the forms that do not run; then the instructions without a row, and the classes of modifiers.
+//! forms with samples, and those of them that do not run; then the instructions of which at most the forms in the table
+//! are implemented, and the classes of modifiers.
 
 use cuda_driver_soft_engine::Program;
 use ptx::{Limits, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The number of kernels in one module.
+/// The maximum number of kernels in one module.
 const CHUNK: usize = 2000;
 
 fn main() -> std::process::ExitCode {
@@ -16,7 +17,7 @@ fn main() -> std::process::ExitCode {
     let mut wrong = Vec::new();
     // By row: forms, and forms that do not run.
     let mut rows: BTreeMap<usize, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
-    // Without `.sync`, these instructions do not exist in newer PTX versions.
+    // Without `.sync`, PTX 6.4 and later have these instructions only for architectures before sm_70.
     let old =
         |s: &Sample| ["shfl.", "vote."].iter().any(|root| s.opcode.starts_with(root)) && !s.opcode.contains(".sync");
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
@@ -57,7 +58,8 @@ fn main() -> std::process::ExitCode {
     std::process::ExitCode::from(u8::from(!wrong.is_empty()))
 }
 
-/// Returns the samples that cannot be run. Samples that do not even load are added to `wrong`.
+/// Returns the indexes of the samples that load but do not run. If samples do not load, adds them to `wrong` with the
+/// errors.
 fn unsupported(version: &str, target: &str, samples: &[Sample], wrong: &mut Vec<String>) -> BTreeSet<usize> {
     let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
     let wide = if version == "9.5" { Sample::WIDE_REGISTERS } else { "" };

@@ -1,8 +1,8 @@
 //! Loads PTX files as the software driver does.
 //!
-//! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors, or the time taken. With `--ir` it prints the
-//! intermediate representation, with `--run` the instructions that cannot be run. `--sm` sets the device's architecture
-//! for the files after it.
+//! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors; or the times of loading and lowering, and the warnings.
+//! Options apply to the files after them: `--ir` prints the intermediate representation, `--run` the instructions that
+//! cannot be run, and `--sm` sets the device's architecture.
 
 use cuda_driver_soft_engine::Program;
 use ptx::Limits;

@@ -1,11 +1,13 @@
 //! Prints the plans of the kernels in a PTX file: the analyses that compilation uses.
 //!
 //! `ptx_plan [--lanes N] [--partial] [--kernel NAME] FILE…` prints basic blocks, loops, live registers, shapes for
-//! groups of `N` lanes (16 if not given), and phases. With `--partial` the size of a block need not be a multiple of
-//! `N`.
+//! groups of `N` lanes (16 if not given), and phases. With `--partial` the size of a block along x need not be a
+//! multiple of `N`.
 //!
 //! `ptx_plan --code [--kernel NAME] FILE…` prints for each kernel the instructions that the interpreter runs when the
 //! kernel is compiled, and how often each kind of them occurs in all files (in a loop, an instruction counts 8 times).
+//!
+//! Options apply to the files after them.
 
 use cuda_driver_soft_engine::{Kernel, Launch, Options, Program};
 use std::collections::BTreeMap;

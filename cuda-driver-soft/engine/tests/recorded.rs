@@ -1,6 +1,6 @@
 //! Tests of the scalar semantics against fingerprints of a GPU's results, over a sample of operands. A form is an
 //! instruction with one set of modifiers. The example `referee` runs all forms on a GPU; with `--record`, it wrote
-//! `recorded/h200.txt`, which has the forms that should agree.
+//! `recorded/h200.txt`, which has the forms whose results must be the same.
 
 // The example uses the whole module, this test only the forms and their operands.
 #[allow(dead_code)]
@@ -30,7 +30,7 @@ fn results_match_the_gpus() {
         };
         let form = forms
             .remove(text)
-            .unwrap_or_else(|| panic!("recorded form is not one that should agree, or is recorded twice: {text}"));
+            .unwrap_or_else(|| panic!("recorded twice, or not a form that has to be exact: {text}"));
         let sample = operands.entry(form.kind).or_insert_with(|| {
             let all = form::operands(form.kind);
             all.into_iter().step_by(STRIDE).collect()
@@ -49,9 +49,9 @@ fn results_match_the_gpus() {
     );
     assert_eq!(
         equal, RECORDED,
-        "forms are missing from the file, or were added: correct `RECORDED` if so"
+        "the number of forms in the file has changed: update `RECORDED` if that is intended"
     );
     for text in forms.keys() {
-        println!("needs a GPU to be recorded: {text}");
+        println!("not recorded yet, which needs a GPU: {text}");
     }
 }

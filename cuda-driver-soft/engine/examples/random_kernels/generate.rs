@@ -31,7 +31,7 @@ impl Random {
         self.below(usize::from(n)) as u8
     }
 
-    /// Returns true once in `n` calls.
+    /// Returns true in one of `n` calls on average.
     fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Sizes of blocks. All but the last few consist of whole warps.
+/// Sizes of blocks. All but the last three consist of whole warps.
 const BLOCKS: [[u32; 2]; 12] = [
     [32, 1],
     [64, 1],
@@ -110,7 +110,8 @@ impl Generator {
         made
     }
 
-    /// Makes the beginning of half of all kernels: loads from limited indexes, before anything has an effect.
+    /// Makes the beginning of some kernels: up to three loads from the input, most of them at limited indexes. Compiled
+    /// code assumes that limits do not apply; only before the first effect can it begin again without this assumption.
     fn edges(&mut self) -> Vec<Statement> {
         let count = self.random.below(2) * self.random.below(4);
         let mut made = Vec::new();
@@ -280,7 +281,7 @@ impl Generator {
 
     fn value(&mut self, at: usize, letter: u8) -> Value {
         let (kind, small) = kind_of(letter);
-        // PTX has no predicate constants, and a first operand is rarely a constant.
+        // Predicates and operands with capital letters are never constants, and first operands rarely are.
         let constant = kind != Kind::Pred && letter.is_ascii_lowercase();
         if !constant || (at == 0 && !self.random.once_in(8)) || !self.random.once_in(3) {
             return match kind {

@@ -1,4 +1,4 @@
-//! Runs random kernels in every way that the engine has, and compares the results.
+//! Runs random kernels in the interpreter and as machine code, and compares the results.
 //!
 //! `random_kernels [COUNT] [SEED] [--print]` runs `COUNT` kernels (1000 if not given), with the seeds from `SEED` on
 //! (0 if not given). A kernel with a difference is reduced to a small one, which is printed as PTX; the exit status is

@@ -16,11 +16,11 @@ pub(crate) fn kind_of(letter: u8) -> (Kind, bool) {
         b'f' => (Kind::Single, false),
         b'g' => (Kind::Double, false),
         b's' => (Kind::Word, true),
-        letter => unreachable!("no operand is called {}", char::from(letter)),
+        letter => unreachable!("no kind of operand has the letter {}", char::from(letter)),
     }
 }
 
-/// The instructions.
+/// The instructions, from which [`Statement::Compute`](super::tree::Statement::Compute) chooses one.
 pub(crate) const OPERATIONS: &[Operation] = &[
     ("mov.b16", "h:h"),
     ("mov.b32", "r:r"),

@@ -31,7 +31,8 @@ fn variants_of_kernel(kernel: &Kernel) -> Vec<Kernel> {
     all
 }
 
-/// Returns simpler variants of a list, the simplest first.
+/// Returns simpler variants of a list: first those without some of its statements, from all of them down to a single
+/// one, then those with one statement replaced.
 fn variants(statements: &[Statement]) -> Vec<Vec<Statement>> {
     let mut all = Vec::new();
     let mut part = statements.len();
@@ -52,7 +53,7 @@ fn variants(statements: &[Statement]) -> Vec<Vec<Statement>> {
     all
 }
 
-/// Returns lists of statements that may replace a statement.
+/// Returns lists of simpler statements, each of which may replace a statement.
 fn simpler(statement: &Statement) -> Vec<Vec<Statement>> {
     let mut all = Vec::new();
     match statement {

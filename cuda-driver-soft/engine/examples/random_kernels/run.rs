@@ -1,4 +1,4 @@
-//! Runs a random kernel in every way that the engine has, and compares all bytes of memory.
+//! Runs a random kernel in the interpreter and as machine code, and compares faults and the bytes of memory.
 
 use super::generate::Random;
 use super::text;
@@ -17,7 +17,8 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
-    /// Returns all ways on this CPU. The first one, the interpreter, is the reference.
+    /// Returns the ways that this CPU supports: the interpreter for each instruction set, and machine code for several
+    /// sizes of groups. The first one, an interpreter, is the reference.
     pub(crate) fn all() -> Vec<Tier> {
         let tier = |isa, engine| Tier { isa, engine };
         let compiled = [
@@ -66,7 +67,7 @@ pub(crate) enum End {
 /// Runs a kernel in all ways.
 ///
 /// # Errors
-/// Returns a text that names the first difference, or the error of a kernel that cannot be loaded.
+/// Returns text that names the first difference, or the error of a kernel that cannot be loaded.
 pub(crate) fn compare(kernel: &Kernel, tiers: &[Tier]) -> Result<End, String> {
     let text = text::ptx(kernel);
     let loaded =
@@ -84,7 +85,7 @@ pub(crate) fn compare(kernel: &Kernel, tiers: &[Tier]) -> Result<End, String> {
     for tier in others {
         let found = run(kernel, &program, &memory, *tier);
         if let Some(what) = difference(kernel, &expected, &found) {
-            return Err(format!("{tier:?}, not {reference:?}: {what}"));
+            return Err(format!("{tier:?} differs from {reference:?}: {what}"));
         }
     }
     Ok(if expected.fault.is_some() {
@@ -99,7 +100,7 @@ fn difference(kernel: &Kernel, expected: &Outcome, found: &Outcome) -> Option<St
     if expected.fault != found.fault {
         return Some(format!("fault {:?}, not {:?}", found.fault, expected.fault));
     }
-    // After a fault nothing reads the memory, and other groups of the warp may have run further.
+    // After a fault, programs can no longer read the memory, and other groups of the warp may have run further.
     if expected.fault.is_some() {
         return None;
     }

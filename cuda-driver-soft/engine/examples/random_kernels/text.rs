@@ -26,13 +26,13 @@ const ORDERED: [&str; 8] = [
     "ld.volatile.global.b32 %rT, A;",
     "st.volatile.global.b32 A, %rF;",
 ];
-/// Bytes of the counters of all operations, and of those that the instructions in [`ORDERED`] share.
+/// Size in bytes of the counters of all operations, and of those that the instructions in [`ORDERED`] share.
 pub(crate) const COUNTER_BYTES: u64 = 4 * COUNTERS as u64 * (ATOMICS.len() as u64 + 1);
 
-/// Bytes of the input: the elements, and the bytes past the last one that a thread may read.
+/// Size in bytes of the input: the elements, and the bytes past the last one that a thread may read.
 pub(crate) const INPUT_BYTES: u64 = 16 * ELEMENTS as u64 + 256;
 
-/// Returns the bytes of a kernel's output.
+/// Returns the size in bytes of a kernel's output. Its tables are for three orders of threads and five sizes of cells.
 pub(crate) fn output_bytes(kernel: &Kernel) -> u64 {
     u64::from(first_table(kernel)) + 3 * 5 * u64::from(table_bytes(kernel.threads()))
 }
@@ -42,7 +42,7 @@ fn first_table(kernel: &Kernel) -> u32 {
     kernel.threads() * (16 * u32::from(SLOTS) + u32::from(VARIABLES) * 32)
 }
 
-/// Returns the bytes of a table of cells.
+/// Returns the size in bytes of a table with cells of up to 16 bytes.
 fn table_bytes(threads: u32) -> u32 {
     16 * threads.next_multiple_of(4)
 }
@@ -372,9 +372,9 @@ FOLD:
                     Index::Formula(formula) => self.formula(*formula),
                     Index::Limited(limited) => self.limited(*limited, ELEMENTS),
                 }
-                // The block's size is not always a power of two.
+                // The index is taken modulo the block's size, which is not always a power of two.
                 self.line("mov.u32 %j, %ntid.x; mov.u32 %k, %ntid.y; mul.lo.u32 %j, %j, %k;");
-                // Shared addresses are affine only without the remainder.
+                // An address is affine only without the remainder, so there is a load with it and one without.
                 self.line(
                     ".reg .b32 %x, %y, %z; .reg .pred %in_range; setp.lt.u32 %in_range, %i, %j; mov.u32 %y, part;",
                 );
@@ -391,7 +391,7 @@ FOLD:
                 clamp,
             } => {
                 let (mode, whole) = [("up", 0), ("down", 31), ("bfly", 31), ("idx", 31)][usize::from(*mode)];
-                // The whole warp most often, else segments of 4 to 16 lanes, or any.
+                // The whole warp in half of the cases; else segments of 16, 8 or 4 lanes, or a mask that makes none.
                 let clamp = match clamp {
                     0..4 => whole,
                     4 => 0x1000 | whole,
@@ -515,7 +515,7 @@ FOLD:
             end: None,
         };
         match index {
-            // There are more elements than threads, but not more counters.
+            // There are always more elements than threads, but not always more counters.
             Index::Thread { factor: 1, plus } if base == "%in" => self.line(format!("add.u32 %i, %gid, {plus};")),
             Index::Thread { factor, plus } => self.line(format!(
                 "mad.lo.u32 %i, %gid, {factor}, {plus}; and.b32 %i, %i, {mask};"
@@ -650,7 +650,7 @@ FOLD:
                 let special = SPECIALS[usize::from(number)];
                 if number < 5 {
                     self.line(format!("mov.u32 %sum, {special};"));
-                    // Another operand may use the register too: that only makes both the same.
+                    // If several operands use the register, all of them have the value of the last one.
                     "%sum".to_string()
                 } else {
                     special.to_string()

@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// Returns the size in bytes; predicates have none in memory.
+    /// Returns the size in bytes. Predicates are never in memory; their size is not used.
     pub(crate) fn size(self) -> u32 {
         match self {
             Kind::Pred | Kind::Half => 2,
@@ -85,9 +85,10 @@ impl Kind {
 /// The type of a load or store, and its size in bytes.
 pub(crate) type Stored = (&'static str, u32);
 
-/// One or several elements of variables in memory.
+/// Elements in memory that one instruction loads or stores. They belong to variables with consecutive numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Elements {
+    /// The variable of the first element.
     pub(crate) first: Var,
     pub(crate) stored: Stored,
     /// Number of elements.
@@ -101,12 +102,12 @@ impl Elements {
     }
 }
 
-/// The thread that a cell of a table belongs to.
+/// The order of the threads to which the cells of a table belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Forward,
     Backward,
-    /// Neighbours of four in reverse order.
+    /// Forward, but each four neighbours in reverse order.
     Swapped,
 }
 
@@ -127,12 +128,13 @@ pub(crate) enum Value {
     Special(u8),
 }
 
-/// 32-bit properties of the thread; all but the first five are in registers that the kernel declares.
+/// 32-bit properties of the thread. The last three are in registers that the kernel declares: the thread's number in
+/// the grid, its number in its block, and the parameter `len`.
 pub(crate) const SPECIALS: [&str; 8] = [
     "%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%laneid", "%gid", "%lin", "%len",
 ];
 
-/// The element that a load reads.
+/// The element that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Index {
     /// The thread's number in the grid, times a factor, plus a number.
@@ -141,13 +143,14 @@ pub(crate) enum Index {
     Same(u8),
     /// Any element: a variable, made valid by a mask.
     Any(u8),
-    /// The result of a formula over thread numbers, if it is a valid index. Programs compute most indexes like this.
+    /// The result of a formula over thread numbers. An invalid index skips an access to global memory. Programs compute
+    /// most indexes like this.
     Formula(Formula),
-    /// A thread number that is limited by minima and maxima, as at the edges of an image.
+    /// A thread number that is limited with minima and maxima, as at the edges of an image.
     Limited(Limited),
 }
 
-/// A thread number minus a number, limited by minima and maxima.
+/// A thread number minus a number, limited with minima and maxima.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limited {
     /// An index into [`SPECIALS`].
@@ -155,8 +158,9 @@ pub(crate) struct Limited {
     pub(crate) minus: u8,
     /// An index into [`LIMITS`].
     pub(crate) limits: u8,
-    /// The least result, and its distance from the greatest one.
+    /// The least result.
     pub(crate) least: u8,
+    /// The distance of the greatest result from the least one.
     pub(crate) span: u8,
 }
 
@@ -197,7 +201,8 @@ pub(crate) enum With {
     Counter,
 }
 
-/// The operations of formulas. They have two operands; `mad` and `selp` have a third, and a `+` marks it.
+/// The operations of formulas. They have two operands, except `mad`: its `+` stands for a third one, the thread's
+/// number in its block.
 pub(crate) const FORMULA_OPERATIONS: [&str; 16] = [
     "add.u32",
     "add.u32",
@@ -254,8 +259,8 @@ pub(crate) enum Statement {
         index: Index,
         guard: Option<(u8, bool)>,
     },
-    /// Loads from the input before and after the address moves by a number of elements, if a bit of the block's number
-    /// is 0.
+    /// Three loads from the input. After the first one, the address moves by a number of elements if a bit of the
+    /// block's number is 0.
     Walk {
         to: Elements,
         index: Index,
@@ -297,9 +302,11 @@ pub(crate) enum Statement {
     Ordered { op: u8, from: u8, to: u8, counter: Index },
     /// Updates a counter in shared memory, whose value all threads read after a barrier.
     CountShared { op: u8, from: u8, to: u8 },
-    /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits.
+    /// Stores to the thread's place in shared memory, waits, reads another thread's place, and waits. The index is
+    /// taken modulo the number of places.
     Exchange { from: Var, to: Var, index: Index },
-    /// A shuffle: the mode, the second operand or a variable with it, and a number that selects the third.
+    /// A shuffle. `by` is the second operand, or if `variable` is true the number of the variable with it; `clamp`
+    /// selects the third operand.
     Shuffle {
         mode: u8,
         from: u8,
@@ -308,7 +315,8 @@ pub(crate) enum Statement {
         variable: bool,
         clamp: u8,
     },
-    /// A vote, match, reduction or barrier of the warp, or a reduction over the block.
+    /// A vote, match, reduction, election or barrier of the warp, a read of its active mask, or a reduction over the
+    /// block.
     Vote { mode: u8, from: u8, to: u8 },
     /// A call of a small function.
     Call { function: u8, from: u8, to: u8 },
@@ -330,7 +338,7 @@ pub(crate) enum Statement {
     Wild { to: u8, index: u8 },
 }
 
-/// Places of 16 bytes in a thread's part of the output.
+/// Number of places of 16 bytes in a thread's part of the output, and in its local memory.
 pub(crate) const SLOTS: u8 = 4;
 
 /// A kernel.

@@ -50,7 +50,11 @@ impl Driver {
             check(cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0), "cuDeviceGetName")?;
         }
         let name = String::from_utf8_lossy(&name);
-        Ok(format!("CUDA {version} driver, {}", name.trim_end_matches('\0')))
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        Ok(format!(
+            "driver for CUDA {major}.{minor}, {}",
+            name.trim_end_matches('\0')
+        ))
     }
 
     /// Allocates device memory that lives as long as the process.
@@ -62,7 +66,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Copies the operands to device memory.
+    /// Copies the operands to new device memory and returns its address.
     pub(crate) fn upload(&self, operands: &[[u64; 3]]) -> Result<u64, String> {
         let address = self.allocate(size_of_val(operands))?;
         // SAFETY: source and destination both have this many bytes.

@@ -1,13 +1,14 @@
-//! Runs every instruction form on a driver and compares the results, bit by bit, with the scalar semantics.
+//! Runs the instruction forms of the module `forms` on a driver and compares the results, bit by bit, with the scalar
+//! semantics.
 //!
-//! `cargo run --release --example referee -- [--ptx] [--record FILE] [FILTER]` uses the driver that the loader finds
-//! (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module instead, for `ptxas`. `--record` writes a
-//! fingerprint of the driver's results for each form that has to be exact, for `tests/recorded.rs`. A filter selects
-//! the forms whose text contains it.
+//! `cargo run --release -p cuda-driver-soft-engine --example referee -- [--ptx] [--record FILE] [FILTER]` uses the
+//! driver that the loader finds (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module of all forms instead,
+//! for `ptxas`. `--record` writes a fingerprint of the driver's results for each form that has to be exact, for
+//! `tests/recorded.rs`. A filter selects the forms whose text contains it.
 //!
-//! Each output line is a form: the number of differing results, the largest difference in units of the last place, and
-//! the first operands with a difference. The exit code is 1 if a form differs that should not, or if the driver refuses
-//! one.
+//! The output has a line for each form: the verdict, the number of differing results, the largest difference in units
+//! of the last place, and the text. Lines with the first operands for which the results differ follow it. The exit code
+//! is 1 if a form differs that should not, if the driver refuses one, or if a call of the driver fails.
 
 mod driver;
 mod forms;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(Counts { differ: 0, refused: 0 }) => ExitCode::SUCCESS,
         Ok(Counts { differ, refused }) => {
-            println!("{differ} forms differ, {refused} were refused");
+            println!("{differ} forms differ, the driver refused {refused}");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -99,7 +100,7 @@ fn run(options: &Options) -> Result<Counts, String> {
     println!("{description}");
     let output = driver.allocate(COUNT * 8)?;
     let mut inputs: HashMap<OperandKind, (Vec<[u64; 3]>, u64)> = HashMap::new();
-    let mut record = format!("# Written by `referee --record` on: {description}\n");
+    let mut record = format!("# A fingerprint for each form, written by `referee --record` on: {description}\n");
     let mut counts = Counts { differ: 0, refused: 0 };
     // One module for all forms, or one per form if the driver refuses that.
     let whole = driver.load(&module(&forms.iter().collect::<Vec<_>>()));
@@ -138,7 +139,7 @@ fn run(options: &Options) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Prints the line of a form; returns true if it differs only where it may.
+/// Prints the result of a form; returns true if it differs only where it may.
 fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
     let (mut count, mut worst, mut first) = (0, 0, Vec::new());
     for (&[a, b, c], &theirs) in operands.iter().zip(results) {

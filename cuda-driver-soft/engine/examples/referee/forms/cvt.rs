@@ -5,7 +5,8 @@ use super::list::{INT_MODES, List, MODES, flags};
 use cuda_driver_soft_engine::semantics::cvt::*;
 use ptx::ir::{Cvt, Rounding, Type};
 
-/// A type of `cvt`: its name, its registers (destination and source), the width of its result, its operands.
+/// A type of `cvt`: its name, its registers as destination and source, its width as a result, and its operands as a
+/// source.
 #[derive(Clone, Copy)]
 struct CvtType {
     ty: Type,

@@ -54,7 +54,7 @@ impl OperandKind {
         }
     }
 
-    /// Returns edge cases.
+    /// Returns edge cases: the ends of ranges, zeros, infinities, NaNs, powers of two, and their neighbours.
     pub(crate) fn special(self) -> Vec<u64> {
         let (width, fraction) = self.layout();
         if self == OperandKind::Int {
@@ -84,7 +84,7 @@ impl OperandKind {
             infinity + one / 4,
             infinity + one - 1,
         ]);
-        // 1/4 … 4 and their neighbours; powers whose products and quotients are at the edge of the range.
+        // Powers of two from 1/4 to 4, their neighbours, and 1.5 times each.
         for e in [bias - 2, bias - 1, bias, bias + 1, bias + 2] {
             values.extend([
                 e << fraction,
@@ -93,6 +93,7 @@ impl OperandKind {
                 (e << fraction) + one / 2,
             ]);
         }
+        // Values whose products and quotients are at the edge of the range.
         for e in [
             2,
             bias / 2,
@@ -109,7 +110,7 @@ impl OperandKind {
         values
     }
 
-    /// Returns random operands that often cause cancellation, overflow or underflow.
+    /// Returns random operands. Floating-point ones often cause cancellation, overflow or underflow.
     pub(crate) fn random(self, random: &mut Random) -> [u64; 3] {
         let (width, fraction) = self.layout();
         match self {
@@ -126,7 +127,7 @@ impl OperandKind {
                 let exponent_of_a = (bias / 2 + random.next() % (bias + 1)).max(2);
                 let a = random.float(width, fraction, exponent_of_a << fraction);
                 let near = match random.next() % 4 {
-                    // b whose product or quotient with a is near the smallest normal number.
+                    // The product (0) or quotient (1) of a and b is near the smallest normal number.
                     0 => (bias + 1).saturating_sub(exponent(a)),
                     1 => exponent(a) + bias,
                     _ => exponent(a),
@@ -141,8 +142,8 @@ impl OperandKind {
 }
 
 impl Form {
-    /// Returns the distance of two results as numbers of their format; 10^9 between a NaN or infinity and another
-    /// value.
+    /// Returns the distance of two results, taken as floating-point numbers, in units of the last place; 10^9 if one of
+    /// them is a NaN or infinity.
     pub(crate) fn distance(&self, ours: u64, theirs: u64) -> u64 {
         let (sign, infinity) = match (self.width, self.kind) {
             (Width::B64, _) => (1u64 << 63, 0x7ff0 << 48),
@@ -189,7 +190,8 @@ impl Form {
 /// The number of operand triples for each form.
 pub(crate) const COUNT: usize = 1 << 19;
 
-/// Returns the operands of a kind: all pairs and many triples of the special values, then random ones.
+/// Returns the operands of a kind: all pairs and many triples of the edge cases, for formats of 16 bits each value as
+/// each operand, then random ones.
 pub(crate) fn operands(kind: OperandKind) -> Vec<[u64; 3]> {
     let mut random = Random::new();
     let special = kind.special();

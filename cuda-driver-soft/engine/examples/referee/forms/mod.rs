@@ -1,7 +1,8 @@
 //! The referee's forms of instructions: PTX text, operands, and the reference function of each.
 //!
-//! In the text, `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` is the low bit of the third as a
-//! predicate, and `%D %W %H %P` are the result; `%V` and `%Q` are scratch registers.
+//! In the text, `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits (the digits 1 and 2 stand for the second and
+//! third), `%q2` is the low bit of the third as a predicate, and `%D %W %H %P` are the result in 64, 32 and 16 bits and
+//! as a predicate. `%V`, `%x` and `%Q` are scratch registers, and `%o` is the address where the result will be stored.
 
 mod atomic;
 mod compare;
@@ -15,7 +16,7 @@ mod video;
 use form::Form;
 use list::List;
 
-/// Returns every form.
+/// Returns all forms of the referee.
 pub(crate) fn all() -> Vec<Form> {
     let mut list = List::default();
     float::single(&mut list);

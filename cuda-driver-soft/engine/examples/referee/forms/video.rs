@@ -16,8 +16,8 @@ const PARTS: [(Part, &str); 7] = [
     (Part::H1, ".h1"),
 ];
 
-/// Adds the video instructions. The scalar ones, except `vset` and `vmad`, have all types and secondary operations, and
-/// selectors that vary with the form.
+/// Adds the video instructions. The scalar ones, except `vset` and `vmad`, have all their types and secondary
+/// operations. Their selectors vary from form to form.
 pub(super) fn video(list: &mut List) {
     type Eval = fn(Video, u32, u32, u32) -> u32;
     let scalar: [(&str, Eval); 5] = [
