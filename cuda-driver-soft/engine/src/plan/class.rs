@@ -132,7 +132,7 @@ impl Class {
             | Op::Set { .. } => Computed,
             Op::Ld(m) if m.order == Order::Weak && m.space != Space::SharedCluster => Load,
             Op::St(m) if m.order == Order::Weak && m.space != Space::SharedCluster => Store,
-            // `mapa` and `getctarank` fault in a launch without clusters.
+            // `mapa` and `getctarank` have no effect besides their results, but are too rare to be compiled.
             Op::Ld(_)
             | Op::St(_)
             | Op::Atom { .. }

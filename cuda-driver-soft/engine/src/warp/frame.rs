@@ -239,7 +239,7 @@ impl<'e> Frames<'e> {
         let filled = of.replace(number).is_some();
         for ((constant, _), value) in compiled.uniforms.iter().zip(uniforms) {
             if filled && constant.lifetime() != Lifetime::Block {
-                // The constants of the launch come last, and stay the same.
+                // The constants that are the same in all blocks come last.
                 break;
             }
             *value = match constant {

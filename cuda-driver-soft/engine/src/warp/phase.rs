@@ -1,7 +1,8 @@
 //! Runs all threads of a block in compiled code, from barrier to barrier.
 //!
 //! As long as all groups of lanes end at the same barrier or at the end of the kernel, the state of the warps is not
-//! updated: the warps are *behind*. Otherwise each warp continues on its own from where its groups have ended.
+//! updated: the warps are *behind*. Otherwise each warp continues on its own from the instructions at which its groups
+//! have ended.
 
 use super::compiled::{GroupEnds, begin, call, context, end_of, run_each};
 use super::frame::{Frames, MOST_WARPS, WarpPosition};
