@@ -1,4 +1,4 @@
-//! Measures the time to load a driver and make the first call, against the time of `dlopen` alone.
+//! Measures the time to load a driver and call `cuInit`, against the time of `dlopen` alone.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -16,7 +16,7 @@ pub(crate) fn measure(driver: &Path) -> Result<(f64, f64), String> {
     let copies = driver.with_extension("copies");
     std::fs::create_dir_all(&copies).map_err(|error| error.to_string())?;
     let result = take_turns(driver, &copies);
-    // The libraries stay loaded without their files.
+    // The libraries stay loaded; they no longer need their files.
     let _ = std::fs::remove_dir_all(&copies);
     result
 }
@@ -34,7 +34,7 @@ fn take_turns(driver: &Path, folder: &Path) -> Result<(f64, f64), String> {
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::open(Some(&one), RTLD_NOW | RTLD_LOCAL) };
         alone.push(start.elapsed().as_secs_f64() * 1e6);
-        // Both libraries must stay loaded.
+        // Stays loaded, as the library below does.
         std::mem::forget(library.map_err(|error| error.to_string())?);
 
         let start = Instant::now();

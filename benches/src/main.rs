@@ -17,7 +17,8 @@ mod start;
 
 use std::process::ExitCode;
 
-/// The limit for loading with the first call, as a multiple of `dlopen` alone.
+/// The limit of the time to load a driver and call `cuInit`, as a multiple of the time of `dlopen` alone. The run fails
+/// if the excess over 1 is more than twice that of the limit.
 const LOADING: f64 = 1.3;
 
 fn main() -> ExitCode {
@@ -54,8 +55,8 @@ fn main() -> ExitCode {
             .find(|(name, _)| *name == wanted)
             .map_or(f64::NAN, |(_, time)| *time)
     };
-    // A raw call costs as much as a call through a pointer; half a nanosecond, two cycles, is noise. A checked call may
-    // cost a nanosecond more.
+    // Differences in nanoseconds. A raw call must cost as much as a call through a pointer: half a nanosecond, about two
+    // cycles, is noise. A checked call may cost a nanosecond more than a raw one.
     let limits = [
         ("raw call over a pointer", "version: raw", "version: pointer", 0.5),
         (
@@ -69,8 +70,9 @@ fn main() -> ExitCode {
             "checked call out of line over raw",
             "version: checked, out of line",
             "version: raw",
-            // Any function that makes a call and checks its code costs this much: four to five cycles for a call and a
-            // return of its own, which cannot be a jump. The next line compares with a function that does only that.
+            // Any function that makes a call and checks its code costs this much. It takes four to five cycles, because
+            // the inner call must return to it and cannot be a jump. The next comparison is with a function that does
+            // only that.
             1.6,
         ),
         (

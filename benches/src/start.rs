@@ -1,4 +1,5 @@
-//! Measures the software driver's start, from `cuInit` to the end of the first launch, and the load of a large module.
+//! Measures the software driver's start, from `cuInit` to the end of the first launch, and the load of a large module:
+//! `cargo run --release -p cuda-driver-benches -- start`. The results are medians.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -7,13 +8,13 @@ use std::time::Instant;
 
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 
-/// The number of processes that start.
+/// The number of processes whose start is measured.
 const STARTS: usize = 31;
 /// The number of loads of the large module.
 const LOADS: usize = 11;
-/// Bytes of the large module's text.
+/// The minimum length of the large module's text in bytes.
 const LARGE: usize = 1 << 20;
-/// Limits in milliseconds.
+/// The limits in milliseconds, which are only printed.
 const START_LIMIT: f64 = 1.0;
 const LOAD_LIMIT: f64 = 10.0;
 
@@ -39,7 +40,7 @@ fn kernel(number: usize) -> String {
     )
 }
 
-/// Runs the program `STARTS` times, and loads a large module. With the argument `once`, prints the times of this
+/// Runs this program `STARTS` times, and loads a large module. With the argument `once`, prints the times of this
 /// process's start in milliseconds instead.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;

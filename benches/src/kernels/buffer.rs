@@ -9,7 +9,7 @@ pub(super) enum Buffer {
 }
 
 impl Buffer {
-    /// Returns pseudo-random floats from 0 to 1.
+    /// Returns pseudo-random floats that are at least 0 and less than 1.
     pub(super) fn fractions(count: usize) -> Self {
         let all = random(count).map(|v| (v >> 8) as f32 / (1 << 24) as f32);
         Buffer::Floats(all.collect())
@@ -46,8 +46,9 @@ impl Buffer {
         }
     }
 
-    /// Returns the largest difference from a copy in memory, relative to values over 1; 0 if all values are equal, and
-    /// infinity if integers differ or a value is a NaN.
+    /// Returns the largest difference from the values in `bytes`: 0 if all values are equal, and infinity if integers
+    /// differ or a float is a NaN. A difference of floats is divided by the magnitude of this buffer's value if that is
+    /// greater than 1.
     pub(super) fn difference(&self, bytes: &[u8]) -> f64 {
         match self {
             Buffer::Floats(all) => {
@@ -58,7 +59,6 @@ impl Buffer {
                     let (a, b) = (f64::from(*a), f64::from(b));
                     if a == b { 0.0 } else { (a - b).abs() / a.abs().max(1.0) }
                 });
-                // A NaN counts as infinitely far.
                 each.map(|d| if d.is_nan() { f64::INFINITY } else { d })
                     .fold(0.0, f64::max)
             }

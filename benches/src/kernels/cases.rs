@@ -16,6 +16,7 @@ pub(super) enum Argument {
 /// A kernel with a launch and the same work in Rust.
 pub(super) struct Case {
     pub(super) name: &'static str,
+    /// The file of the kernel in `tests/kernels/generated/`, without `.ptx`.
     pub(super) module: &'static str,
     pub(super) kernel: &'static str,
     pub(super) grid: [u32; 2],
@@ -268,7 +269,7 @@ pub(super) fn all() -> Vec<Case> {
         ),
     ];
     for case in &mut all {
-        // The kernels use approximate functions: a power of two, and the reciprocal of a root.
+        // These kernels use approximate functions: `softmax` powers of two, and `bodies` reciprocals of square roots.
         case.tolerance = match case.name {
             "softmax" => 1e-6,
             "bodies" => 1e-4,

@@ -1,9 +1,10 @@
 //! Measures how much slower checkers and counters make kernels:
 //! `cargo run --release -p cuda-driver-benches -- checks [--csv] [SECONDS] [KERNEL…]`.
 //!
-//! All variants of a kernel take turns in one run; the shortest of many launches counts, in processor time of the
-//! thread. The first column is nanoseconds per thread without observers. The others are the factors by which a launch
-//! takes longer with each observer; their limits are 1.0 for `memory`, 3 for `profile`, 4 for `init` and 10 for `race`.
+//! All variants of a kernel take turns in one run; the shortest of many launches counts, in processor time of the host
+//! thread. The first column is nanoseconds per thread of the kernel without observers. The others are the factors by
+//! which a launch takes longer with each observer; their limits are 1.0 for `memory`, 3 for `profile`, 4 for `init` and
+//! 10 for `race`.
 
 use super::cases::{self, Case};
 use super::{Loaded, per_thread, processor_time};
@@ -29,7 +30,7 @@ const KERNELS: [&str; 12] = [
     "sort",
 ];
 
-/// The names of the observers, and the limits of their slow-down.
+/// The names of the observers, and the limits of the factors by which they slow kernels down.
 const OBSERVERS: [(&str, f64); 4] = [("memory", 1.0), ("profile", 3.0), ("init", 4.0), ("race", 10.0)];
 
 /// Measures the kernels, and prints a row for each.
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
             println!("{:16} {plain:10.2}{}", case.name, figures.concat());
         }
         for (within, (ratio, (_, limit))) in within.iter_mut().zip(ratios.iter().zip(OBSERVERS)) {
-            // 0.05: two measurements of the same code differ by this much.
+            // Two measurements of the same code may differ by 0.05.
             *within += u32::from(*ratio <= limit + 0.05);
         }
         count += 1;
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns nanoseconds per thread without observers, and the slow-down by each observer.
+/// Returns nanoseconds per thread without observers, and the factor by which each observer slows the kernel down.
 fn measure(case: &Case, seconds: f64) -> Result<(f64, [f64; OBSERVERS.len()]), Box<dyn Error>> {
     // Made before the buffers, because `init` tracks only memory that is allocated later.
     let checkers = [Checks::MEMORY, Checks::INIT, Checks::RACE].map(Checker::new);

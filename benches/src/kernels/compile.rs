@@ -17,7 +17,7 @@ pub(super) fn measure(case: &Case, seconds: f64) -> Result<[f64; 3], Box<dyn Err
     let begin = Instant::now();
     while begin.elapsed().as_secs_f64() < seconds {
         let loaded = Loaded::new(case)?;
-        // Decodes the kernel.
+        // Decodes the kernel, so that the measured launch only compiles it.
         let _ = loaded.launch_on(Engine::Interpreter).start();
         let start = Instant::now();
         let _ = loaded.launch_on(Engine::Compiled { lanes: 32 }).start();

@@ -1,9 +1,9 @@
 //! Measures kernels against the same work as native code:
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]`.
 //!
-//! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the
-//! thread. All values of the outputs must be equal, except for kernels with approximate functions. The rows of the
-//! output:
+//! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the host
+//! thread for the three engines and in elapsed time for the other kinds. The values of the outputs must be equal, except
+//! for kernels with approximate functions. The rows of the output:
 //!
 //! | kind | columns |
 //! | --- | --- |
@@ -11,6 +11,9 @@
 //! | `compile` | milliseconds to compile the kernel, KB of its PTX, and their ratio |
 //! | `two_cores` | nanoseconds per thread with two host threads, with one, and how many times faster two are (`auto`) |
 //! | `empty_launch` | nanoseconds of a launch of an empty kernel with a synchronisation, through the driver |
+//!
+//! With more than one kernel, the rows `geometric_mean` and `all` sum up. The last two kinds are measured only if no
+//! kernel is named.
 
 mod buffer;
 mod cases;
@@ -216,7 +219,7 @@ impl Drop for Loaded<'_> {
     }
 }
 
-/// Works on an execution until it ends.
+/// Works on an execution until it ends, and returns its fault as an error.
 fn finish(execution: &Execution) -> Result<(), Box<dyn Error>> {
     while execution.work(u64::MAX) != Progress::Finished {
         std::thread::yield_now();
@@ -227,7 +230,7 @@ fn finish(execution: &Execution) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Returns the module of a case.
+/// Returns the PTX of a case's module.
 fn text_of(case: &Case) -> Result<String, Box<dyn Error>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kernels/generated");
     let path = format!("{folder}/{}.ptx", case.module);
@@ -245,7 +248,7 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
     let (begin, mut settled) = (Instant::now(), false);
     while begin.elapsed().as_secs_f64() < seconds {
         if !settled && begin.elapsed().as_secs_f64() > seconds / 2.0 {
-            // The first launches with `auto` were interpreted.
+            // The first launches with `auto` were interpreted; their times do not count.
             (settled, best[2]) = (true, Duration::MAX);
         }
         for ((_, engine), best) in ENGINES.iter().zip(&mut best) {

@@ -2,13 +2,14 @@
 
 use super::buffer::Buffer;
 
-/// Returns true if this CPU has the instructions that references are compiled for.
+/// Returns true if this CPU has the instructions for which the wide versions of the references are compiled.
 #[cfg(target_arch = "x86_64")]
 fn is_wide() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-/// Defines a reference. On x86-64 it is compiled for AVX2 and FMA, which the engine uses too.
+/// Defines references. On x86-64, each is compiled twice; the version for AVX2 and FMA, which the engine uses too, runs
+/// if the CPU has them.
 macro_rules! native {
     ($($name:ident($buffers:ident) $body:block)*) => { $(
         pub(super) fn $name($buffers: &mut [Buffer]) {
@@ -31,7 +32,9 @@ macro_rules! native {
 pub(super) const SIDE: usize = 1024;
 /// Side of matrices.
 pub(super) const MATRIX: usize = 64;
+/// Number of bodies in `bodies`.
 pub(super) const BODIES: usize = 512;
+/// Number of rounds of `hash`.
 pub(super) const ROUNDS: u32 = 64;
 
 native! {
@@ -179,7 +182,7 @@ native! {
     bodies(buffers) {
         let [input, out] = buffers else { return };
         let input = input.floats();
-        // Groups of 8, as a compiler vectorises them.
+        // Groups of 8 bodies, so that the compiler vectorises the loops over `i`.
         for (me, out) in input.chunks_exact(32).zip(out.floats_mut().chunks_exact_mut(32)) {
             let me: [[f32; 8]; 3] = std::array::from_fn(|axis| std::array::from_fn(|i| me[4 * i + axis]));
             let mut sum = [[0f32; 8]; 3];
@@ -324,5 +327,5 @@ native! {
     }
 }
 
-/// The parameter `half` of the step of a Fourier transform.
+/// The parameter `half` of `fft_step`, one step of a Fourier transform.
 pub(super) const FFT_HALF: usize = 64;
