@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the bindings with every cuda.h since CUDA 11.7, as the C compiler reads it. The comparison, without downloads
-# and the build, should take under a minute on an idle machine; a longer one prints a warning.
+# and the build, should take at most a minute on an idle machine; if it takes longer, the script prints a warning.
 # Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."

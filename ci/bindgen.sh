@@ -122,7 +122,8 @@ cp "$current/include/cuda.h" "$toolkit/include/cuda.h"
 sed -i -e "s/^#define CUDA_VERSION $version/#define CUDA_VERSION $newer/" \
     -e 's/^CUresult CUDAAPI cuInit(unsigned int Flags);/typedef enum CUnovelty_enum { CU_NOVELTY_SMALL = 1, CU_NOVELTY_GREAT = 2 } CUnovelty;\ntypedef struct CUnoveltyParams_st { CUnovelty kind; unsigned int reserved[3]; } CUnoveltyParams;\nCUresult CUDAAPI cuNoveltyAdd(CUnovelty kind, const CUnoveltyParams *params);\nCUresult CUDAAPI cuNoveltyForget(CUnovelty kind);\n&/' \
     "$toolkit/include/cuda.h"
-# number VERSION: sets the version of the new function; no version is given for cuNoveltyForget.
+# number VERSION: sets the version that cudaTypedefs.h gives for cuNoveltyAdd. It gives none for cuNoveltyForget, which
+# is thus as new as the header.
 number() {
     sed -i '/PFN_cuNovelty/d' "$toolkit/include/cudaTypedefs.h"
     echo "typedef CUresult (CUDAAPI *PFN_cuNoveltyAdd_v$1)(CUnovelty kind, const CUnoveltyParams *params);" >"$work/typedef"

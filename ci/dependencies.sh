@@ -7,7 +7,7 @@ cargo metadata --locked --format-version 1 | python3 -c '
 import json, re, sys
 
 accepted = {"MIT", "Apache-2.0", "ISC", "BSD-3-Clause", "Unicode-3.0", "Unlicense", "Zlib"}
-# `(MIT OR Apache-2.0) AND Unicode-3.0` becomes an expression of Python.
+# Evaluates a licence expression: `(MIT OR Apache-2.0) AND Unicode-3.0` becomes `( True or True ) and True` in Python.
 def is_accepted(expression):
     words = expression.replace("/", " OR ").replace("(", " ( ").replace(")", " ) ")
     words = re.sub(r"\S+ WITH LLVM-exception", "Apache-2.0", words)

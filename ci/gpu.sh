@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs the tests and examples on a GPU machine without Rust: builds them into a folder here, which is copied there.
 #
-# ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and
-#                          a program that is linked against the driver into FOLDER (default target/gpu-pack) and the
-#                          archive FOLDER.tar.xz (56 MiB at most).
+# ci/gpu.sh pack [FOLDER]  builds the contract tests and the other tests of the binding crates that use a driver, the
+#                          examples, and a program that is linked against the driver into FOLDER (default
+#                          target/gpu-pack) and the archive FOLDER.tar.xz (56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
 #
 # The folder contains this script as `run` and is all that a GPU machine needs: unpack the archive there and start
 # FOLDER/run.
+#
 # CUDA_DRIVER chooses a driver other than the system's (`software`, or a path).
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the binding crates and cuda-doctor with Rust 1.85, their declared `rust-version`, with Debian's packaged
-# compiler, which is unpacked into .cache/; nothing is installed.
+# Builds the binding crates and cuda-doctor with Rust 1.85, their declared `rust-version`. The compiler is Debian's
+# package, which is unpacked into .cache/; nothing is installed.
 #
 # Exit code 75: a download failed three times.
 set -euo pipefail
@@ -19,7 +19,7 @@ download() {
         if (cd "$home/debs" && apt-get download --quiet "${packages[@]}" 2>&1); then
             return 0
         fi
-        # A stale package list names versions that are gone.
+        # A stale package list names versions that are no longer available.
         apt-get update --quiet >/dev/null 2>&1 || true
         sleep $((try * 5))
     done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all of CI, here or on CI's machine, where `.ci/run` calls this script.
 #
-# A failed step does not stop the others. The last lines list the failed steps, the skipped steps with the reason, and
-# the tests that need something that this machine does not have. With CI=true a skipped step is a failure, unless it was
+# A failed step does not stop the others. The last lines list the failed steps, the skipped steps (the output of each
+# gives its reason), and the tests that need something that this machine does not have. With CI=true a skipped step is a failure, unless it was
 # skipped because a download failed three times (exit code 75).
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -92,8 +92,9 @@ readme_command() {
     return "$code"
 }
 
-# Runs the contract suite with each value of CUDA_SOFT_ENGINE: all kernels are compiled to machine code where that is
-# possible; the same, but each check in compiled code fails; only kernels that run often are compiled; none is.
+# Runs the contract suite with each value of CUDA_SOFT_ENGINE. `compiled`: all kernels are compiled to machine code where
+# that is possible. `leaving`: the same, but each check in compiled code fails, so that the interpreter continues.
+# `auto`: only kernels that run often are compiled. `interpreter`: none is.
 engines() {
     local engine
     for engine in compiled leaving auto interpreter; do

@@ -62,7 +62,7 @@ fn program_does_not_start_without_a_driver() {
     assert!(error.contains(missing), "{error}");
 }
 
-/// The program starts without a driver, and finds its driver as without the feature.
+/// The program starts without a driver, and searches for one as it would without the feature `link`.
 #[test]
 fn program_that_does_not_ask_is_not_linked() {
     let output = run(DOES_NOT_ASK, fakes::folder(), None);
