@@ -21,24 +21,27 @@ pub(crate) struct Table<'a> {
     checked: BTreeMap<&'a str, String>,
     /// Checked call → methods that call it.
     methods: BTreeMap<String, BTreeSet<String>>,
-    /// Name in C → methods that are found by it, with `doc(alias)`.
+    /// Name in C → methods that have it as a `doc(alias)`.
     aliases: BTreeMap<String, BTreeSet<String>>,
     /// Exports that the software driver implements.
     software: BTreeSet<String>,
 }
 
-/// The functions that the software driver does not implement, with the reasons.
+/// The functions that the software driver does not implement, with the reasons. Written by hand, unlike the column
+/// *Software*.
 const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - checkpoints and core dumps, which store the state of a GPU in formats that are not documented;\n\
     - multicast objects, logical endpoints, cliques and copies over a fabric, which need several devices that NVLink connects;\n\
     - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
-    - decompression by an engine that an H200 does not have either;\n\
+    - decompression (`cuMemBatchDecompressAsync`), which needs hardware that an H200 does not have;\n\
+    - most functions of the 32-bit era, and the first versions of the stream memory operations, which newer exports replaced;\n\
     - recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
-    `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with; and the deprecated \
+    `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with;\n\
+    - the deprecated \
     `cuLaunchCooperativeKernelMultiDevice`.\n";
 
 impl<'a> Table<'a> {
-    /// Reads the sources of the objects, and the list of exports that the software driver implements.
+    /// Reads the sources of `cuda-driver`, and the list of exports that the software driver implements.
     pub(crate) fn read(registry: &'a Registry, calls: &'a [Call]) -> Result<Self, String> {
         let software = output_of_example("cuda-driver-soft", "implemented")?;
         Self::new(registry, calls, software.lines().map(str::to_owned).collect())
@@ -87,7 +90,7 @@ impl<'a> Table<'a> {
         format!(
             "{} of {total} exports have raw bindings, {} of {checkable} have a checked function ({current_and_checked} of the {} \
              that a C program with CUDA {} can call; the other {} exports are {twins} per-thread twins and {early} functions \
-             of the 32-bit era), and {} are implemented in the software driver.",
+             of the 32-bit era, before CUDA 3.2), and {} are implemented in the software driver.",
             total,
             self.checked.len(),
             self.registry.current.len(),
@@ -105,11 +108,11 @@ impl<'a> Table<'a> {
         );
         _ = writeln!(out, "{}\n\n{}\n", self.summary(), self.coverage());
         let columns = "- **Export**: the symbol, which is a free function and a method of `Library` in `cuda-driver-sys`. *legacy*: the \
-             name means another export in C, so the function is in `legacy` only. *+ `_ptsz`*: there is a twin for per-thread \
-             default streams.\n\
+             name means another export in C, so the function is in `legacy` only. + `_ptds`, + `_ptsz`: there is a twin with \
+             this suffix, for which the default stream is the thread's own.\n\
              - **In C**: the names in C. † marks functions that a program compiled with CUDA RELEASE cannot call.\n\
-             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods of objects that call it or \
-             its newer form; if there is none, the reason in italics.\n\
+             - **Checked**: the function in `cuda_driver::checked`. **Methods**: the methods and functions of \
+             `cuda_driver` that call it or its newer form; if none calls it, the reason in italics.\n\
              - **Software**: *yes* if the software driver implements it; all other exports return `CUDA_ERROR_NOT_SUPPORTED`.\n\
              - **Since**: the CUDA version that the driver must have. In parentheses: the version of the older export that the \
              checked function calls on drivers without this one.\n";
@@ -234,12 +237,12 @@ impl<'a> Table<'a> {
         format!(
             "{with} checked functions have a method of an object. {old} others are old forms of newer functions; for \
              {replaced} of these, the newer function has a method. In the groups of the manual for which there are objects, \
-             {percent} % of the functions that are not old forms have a method, and {percent_of_all} % of all functions have \
-             one or have a newer function with one. The column *Methods* gives the reason for each other function.",
+             {percent} % of the functions other than these old forms have a method. With the old forms, {percent_of_all} % \
+             have one or have a newer function with one. The column *Methods* gives the reason for each other function.",
         )
     }
 
-    /// Returns the methods that make a checked call, and those that are found by a name of the function in C.
+    /// Returns the methods that make a checked call, and those that have a C name of the function as a `doc(alias)`.
     fn methods_of(&self, entry: &Entry, call: &str) -> String {
         let mut methods: BTreeSet<&str> = BTreeSet::new();
         methods.extend(self.methods.get(call).into_iter().flatten().map(String::as_str));
@@ -268,7 +271,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Collects the public functions of a file that make checked calls, and those with names in C.
+/// Collects the public functions of a file that make checked calls, and those that have C names as `doc(alias)`.
 fn calls_of_methods(
     text: &str,
     found: &mut BTreeMap<String, BTreeSet<String>>,
@@ -312,7 +315,7 @@ fn calls_of_methods(
             }
         }
         if !code.starts_with("#[") {
-            // The names were of another item.
+            // The aliases belong to an item that is not a function.
             names.clear();
         }
         let Some(method) = &method else { continue };
@@ -328,7 +331,7 @@ fn calls_of_methods(
     }
 }
 
-/// Returns the type of an inherent `impl`.
+/// Returns the type of an inherent `impl`; `None` for a trait's.
 fn object_of(head: &str) -> Option<String> {
     let mut rest = head.strip_prefix("impl")?;
     if rest.starts_with('<') {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::software::output_of_example;
 
-/// The groups of the document, each with its roots; the others come last.
+/// The groups of the document: titles and roots. Roots in no group come last.
 const GROUPS: &[(&str, &str)] = &[
     (
         "Integers, floating point, memory, control",
@@ -41,12 +41,58 @@ const GROUPS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The meaning of the columns, and of the syntax of the instruction table (the documentation of `ptx::forms`).
+const LEGEND: &str = "\
+- **Syntax**: an opcode with its modifiers, and its operands, in a notation like that of NVIDIA's manual; see below.
+- **Forms**: the number of opcodes with modifiers for which the line stands, without those with `.param::func`. Empty for
+  `mov`, `bra`, `brx`, `call`, `mapa` and `getctarank`, which also take operands that their lines do not describe, such
+  as labels, functions and variables.
+- **PTX**, **sm**: the PTX version and the architecture that the line needs; a modifier may need more.
+- **Missing**: the forms that do not run, and in italics the differences from a GPU.
+
+| In an opcode | Meaning |
+| --- | --- |
+| `.sat` | this modifier |
+| `{.a\\|.b}` | one of these modifiers or none |
+| `(.a\\|.b)` | one of these modifiers |
+| `<int>`, `{<rnd>}` | one modifier of a class (see the end of this file), required or optional |
+
+| Operand | Meaning |
+| --- | --- |
+| `d` | destination |
+| `p` | destination, a predicate |
+| `p\\|q`, `d\\|p` | two destinations; the second is a predicate and may be left out |
+| `a`, `b`, `c`, `f`, `m`, `n` | source: a register or a constant |
+| `!a`, `!b` | source, which may be negated if it is a predicate |
+| `!c` | source predicate, which may be negated |
+| `#i` and other letters | constant |
+| `[a]` and other letters | address |
+| `[t]` | address of a tensor map, with coordinates |
+| `policy` | cache policy, present if the opcode has `.L2::cache_hint` |
+| `{, x}` | operand that may be left out |
+
+A predicate has the type `.pred`, and a cache policy `.u64`. Every other operand has the last type of the opcode. Marks
+after an operand change this:
+
+| Mark | Meaning |
+| --- | --- |
+| `:u32` and other types | of this type |
+| `:1`, `:2` | of the first or second type of the opcode |
+| `:w` | of twice the width of the last type |
+| `~` | registers may be wider than the type |
+| `?` | may be `_` |
+| `&` | both destinations of a pair are required |
+| `*` | a vector if the opcode has `.v2`, `.v4` or `.v8` |
+| `^4` and other numbers | a vector of 4 elements |
+| `^n/2`, `^n/4` | a vector with one element for each 2 or 4 columns (`n`) of the shape |
+";
+
 const NOTE_MMA: &str =
     "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
 
 const NOTE_VIDEO: &str = "as in the manual; recent GPUs truncate results to 32 bits before they saturate them";
 
-/// Notes on instructions that run, by root.
+/// Differences from a GPU of instructions that run, by root.
 const NOTES: &[(&str, &str)] = &[
     ("rcp", "`.approx` is correctly rounded, which a GPU's is not"),
     ("sqrt", "`.approx` is correctly rounded, which a GPU's is not"),
@@ -100,8 +146,9 @@ struct Row {
 pub(crate) struct Forms {
     /// The forms of each root.
     rows: BTreeMap<String, Vec<Row>>,
-    /// Roots of instructions that load but do not run, with their PTX version and architecture.
+    /// Roots whose forms outside the table load but do not run, with their PTX version and architecture.
     later: BTreeMap<String, (String, u32)>,
+    /// Classes of modifiers: name and members.
     classes: Vec<(String, String)>,
 }
 
@@ -153,7 +200,7 @@ impl Forms {
         let whole = self.later.keys().filter(|root| !self.rows.contains_key(*root));
         format!(
             "{} instructions run, in {} forms. {} other forms of them and {} more instructions load, but the launch of a \
-             kernel that reaches them returns an error that names them.",
+             kernel that reaches them returns `CUDA_ERROR_NOT_SUPPORTED`, and the log names the instruction.",
             self.rows.len(),
             forms - missing,
             missing,
@@ -172,15 +219,7 @@ impl Forms {
             "{} Modules up to PTX 9.5 are accepted, for targets up to the device's architecture.\n",
             self.summary()
         );
-        out.push_str(
-            "- **Syntax**: as in NVIDIA's manual. `{…}` may be left out, `(a|b)` is a choice, `<class>` one of a class of \
-             modifiers (below). Operands: `d`, `p` results, `a`, `b`, `c` sources, `!c` a predicate that may be negated, \
-             `#i` a constant, `[a]` an address; `:t` a type other than the instruction's; `*` a vector where the opcode \
-             says so; `~` registers may be wider; `?` may be `_`.\n\
-             - **Forms**: opcodes with all their modifiers that the line stands for; none where the operands decide.\n\
-             - **PTX**, **sm**: the version and architecture that the line needs; a modifier may need more.\n\
-             - **Missing**: the forms that do not run, and in italics the differences from a GPU.\n",
-        );
+        out.push_str(LEGEND);
         let mut left: BTreeSet<&str> = self.rows.keys().chain(self.later.keys()).map(String::as_str).collect();
         for (title, roots) in GROUPS {
             let roots: Vec<&str> = roots.split_whitespace().collect();
@@ -277,7 +316,7 @@ mod tests {
         assert_eq!(
             known.summary(),
             "3 instructions run, in 7 forms. 2 other forms of them and 2 more instructions load, but the launch of a kernel \
-             that reaches them returns an error that names them."
+             that reaches them returns `CUDA_ERROR_NOT_SUPPORTED`, and the log names the instruction."
         );
         let document = known.text();
         for line in [
