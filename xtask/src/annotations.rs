@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bindings::registry::{Entry, StreamMode, split_stream};
 use crate::files::{read, root};
 
-/// The version whose `_v2` exports replaced the exports with 32-bit addresses.
+/// CUDA 3.2, whose `_v2` exports replaced the exports of the 32-bit era, which have 32-bit addresses and sizes.
 const WIDENED: u32 = 3020;
 
 /// The annotations by symbol.

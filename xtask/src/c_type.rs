@@ -5,8 +5,9 @@
 pub(crate) struct CType {
     /// The name of the base type in the bindings, for instance `c_uint` or `CUstream`.
     pub(crate) base: String,
-    /// True if the base type is constant behind the pointers.
+    /// True if the innermost pointer points to constant data.
     pub(crate) constant: bool,
+    /// The number of pointers; 0 for the base type itself.
     pub(crate) pointers: usize,
 }
 
@@ -45,7 +46,7 @@ impl CType {
         self.base == "c_char"
     }
 
-    /// Returns true if C uses the type for truth values, or for a pointer to one.
+    /// Returns true if a parameter of this type can be a truth value in C, or a pointer to one.
     pub(crate) fn is_truth(&self) -> bool {
         self.pointers < 2 && ["c_int", "c_uint"].contains(&self.base.as_str())
     }

@@ -25,7 +25,7 @@ const KEYS: &[&str] = &[
     "no_method",
 ];
 
-/// Fails with every problem that the annotations of a registry have.
+/// Returns an error that lists all problems of a registry's annotations.
 pub(crate) fn check(registry: &Registry) -> Result<(), String> {
     let found = problems(registry);
     if found.is_empty() {

@@ -21,7 +21,7 @@ const BINDINGS: Package = Package {
     sha256: Some("261177cff8aab660dfda04f1b50ebc55fdedcffe58a3fe220726c0d5e573e9d0"),
 };
 
-/// A package that they import.
+/// A package that the bindings import.
 const IMPORTED: Package = Package {
     name: "cuda-pathfinder",
     version: "1.9.0",
@@ -29,7 +29,7 @@ const IMPORTED: Package = Package {
     sha256: Some("4ea26c3f6f3bb3c7d2dc725beabfd9cb375e11142ff9a477290eb9b226fd9543"),
 };
 
-/// Prints the signature and the description of every function, in the form of a Python source file.
+/// A Python program that prints the signature and the description of every function, in the form of Python source.
 const HELP: &str = r#"
 import cuda.bindings.driver as driver
 for name in dir(driver):
@@ -160,7 +160,7 @@ impl Function {
     }
 }
 
-/// Returns every function that the source defines.
+/// Returns every function that the output of [`HELP`] defines.
 fn functions(source: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut lines = source.lines().peekable();

@@ -8,7 +8,7 @@ use crate::registry::{Registry, plain_names_of};
 
 const HEAD: &str = "\
 #
-# Every symbol that libcuda exports:
+# Every exported function that cuda.h declares, by its symbol:
 #
 # base     the name that cuGetProcAddress takes
 # since    the CUDA version that introduced it, 1000 * major + 10 * minor

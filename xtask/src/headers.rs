@@ -29,7 +29,7 @@ const LIBCLANG: Package = Package {
     sha256: None,
 };
 
-/// The run-time compiler that emits PTX 7.7, which every supported driver takes.
+/// The run-time compiler of CUDA 11.7. It emits PTX 7.7, which every supported driver accepts.
 const NVRTC: Package = Package {
     name: "nvidia-cuda-nvrtc-cu11",
     version: "11.7.99",
@@ -104,7 +104,7 @@ pub(crate) fn run() -> Result<(), String> {
     let native = folder_of(&LIBCLANG)?;
     println!("export CUDA_PATH='{}'", toolkit.display());
     println!("export LIBCLANG_PATH='{}'", native.display());
-    // Quoted twice, since bindgen splits the variable as a shell does.
+    // Quoted twice, because bindgen splits the variable as a shell does.
     println!(
         "export BINDGEN_EXTRA_CLANG_ARGS='-resource-dir \"{}\"'",
         native.join("resource").display()
@@ -172,7 +172,7 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{} has no parent folder", file.display()))
 }
 
-/// Returns the file of a package, and downloads it if it is missing, in up to three tries.
+/// Returns the file of a package. Downloads the package if the file is missing, in up to three tries.
 pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,
@@ -183,7 +183,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let folder = folder(package);
     let file = folder.join(&**holds);
     if !file.is_file() {
-        // Each process uses its own folder, since several may fetch the same package.
+        // Each process uses its own folder, because several may fetch the same package.
         let process = std::process::id();
         let wheels = root().join(".cache/wheels").join(format!("{name}-{version}.{process}"));
         let pinned = format!("{name}=={version}");
@@ -262,7 +262,7 @@ fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {
     wheel.ok_or_else(|| format!("pip left no wheel in {}", into.display()))
 }
 
-/// Unpacks a package and moves it into place in one step, since another process may be doing the same.
+/// Unpacks a package and moves it into place in one step, because another process may be doing the same.
 fn unpack(wheel: &Path, into: &Path, file: &Path) -> Result<(), String> {
     let fresh = wheel.with_extension("unpacked");
     command(
@@ -272,7 +272,7 @@ fn unpack(wheel: &Path, into: &Path, file: &Path) -> Result<(), String> {
             .arg(&fresh),
     )?;
     if file.is_file() {
-        return Ok(()); // the other process was faster
+        return Ok(()); // another process has unpacked it
     }
     let _ = std::fs::remove_dir_all(into);
     match std::fs::rename(&fresh, into) {

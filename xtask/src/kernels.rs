@@ -133,7 +133,7 @@ impl Nvrtc {
         // The compiler opens its second library by name, and finds it only if it is loaded already.
         let builtins = open(&folder.join("libnvrtc-builtins.so.11.7"))?;
         let library = open(&folder.join("libnvrtc.so.11.2"))?;
-        // Never closed: the function pointers below outlive this function.
+        // Neither library is closed: the function pointers below outlive this function.
         std::mem::forget(builtins);
         macro_rules! symbol {
             ($name:literal) => {{
@@ -156,7 +156,7 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// Returns the PTX of one source file; the first line names the source instead of the compiler.
+    /// Returns the PTX of one source file. A line that names the source replaces the compiler's comment at the start.
     fn compile(&self, name: &str, text: &str) -> Result<String, String> {
         let architecture = name
             .split('.')

@@ -37,12 +37,12 @@ type Task = (&'static str, &'static str, fn() -> Result<(), String>);
 const TASKS: &[Task] = &[
     (
         "generate",
-        "write the generated files that are made without a network or NVIDIA's tools",
+        "write the generated files, except those of `directions` and `kernels`",
         generate::run,
     ),
     (
         "news",
-        "list the questions that a new header leaves to a person",
+        "list the questions about a new header that only a person can answer",
         news::run,
     ),
     (
@@ -57,7 +57,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "directions",
-        "record the directions of NVIDIA's Python bindings; with --check, compare",
+        "record the directions of NVIDIA's Python bindings; with --check, only compare",
         directions::run,
     ),
     (
@@ -67,7 +67,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "kernels",
-        "compile tests/kernels/*.cu to PTX; with --check, compare",
+        "compile tests/kernels/*.cu to PTX; with --check, only compare",
         kernels::run,
     ),
 ];

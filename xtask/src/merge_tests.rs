@@ -90,6 +90,7 @@ fn functions_of_a_vendor_are_left_out_and_named() {
     function.name = "cuVendorInit".to_owned();
     theirs.functions.push(function);
     assert_eq!(left_out(&ours, &registry, &theirs), ["cuVendorInit"]);
+    // In a newer header, an unknown function is NVIDIA's.
     let mut constants = theirs.constants.iter_mut();
     let version = constants.find(|constant| constant.name == "CUDA_VERSION");
     version.expect("a header has it").value += 10;
@@ -203,7 +204,7 @@ fn records_without_a_name_are_named_after_their_member() {
     assert_eq!(names(""), Err("R__bindgen_ty_1 is not the type of a member".to_owned()));
 }
 
-/// The aliases of `numbered.rs` count the records of each record in the order of the header, as bindgen does.
+/// The aliases of `numbered.rs` number the unnamed records of each record in the order of the header, as bindgen does.
 #[test]
 fn numbered_names_follow_the_order_of_the_header() {
     let (model, _) = committed_bindings();
@@ -215,7 +216,7 @@ fn numbered_names_follow_the_order_of_the_header() {
     for line in text.lines().filter_map(|line| line.strip_prefix("pub type ")) {
         let (alias, target) = line.trim_end_matches(';').split_once(" = ").expect("an alias");
         let (parent, number) = alias.rsplit_once("__bindgen_ty_").expect("a number");
-        // The records inside a numbered record stand between it and the next.
+        // The aliases of the records inside a numbered record stand between it and the next.
         if parent != last_parent && !last_parent.starts_with(&format!("{parent}__")) {
             (last_number, last_position) = (0, None);
         } else if parent != last_parent {

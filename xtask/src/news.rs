@@ -10,7 +10,7 @@ use crate::files::{read, root};
 use crate::registry::Registry;
 use crate::{headers, plain_names};
 
-/// The files written by hand that hold the answers.
+/// The texts of the files written by hand that hold the answers.
 struct ByHand {
     constants: String,
     retired: String,
@@ -63,7 +63,7 @@ fn release(model: &Model) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Returns the files written by hand that name the release before.
+/// Returns a question that lists the files written by hand that name the release before; `None` if there are none.
 fn mentions(before: &Model) -> Result<Option<String>, String> {
     let words = format!("{}|{}", release(before).replace('.', "\\."), merge::version(before));
     // Generated files, lists of all releases, and history.
@@ -195,7 +195,8 @@ fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<Stri
     left
 }
 
-/// Returns true if the name says so, or if all values are single bits, zero, or unions of the others.
+/// Returns true if the name contains `flag`, or if more than two values are single bits and the others are zero or
+/// combinations of these bits.
 fn looks_like_flags(enumeration: &Enumeration) -> bool {
     let bits: Vec<u32> = enumeration.values.iter().map(|(_, value)| *value).collect();
     let single = bits.iter().filter(|value| value.is_power_of_two()).count();

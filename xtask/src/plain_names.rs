@@ -48,7 +48,7 @@ fn plain_names(symbols: &BTreeSet<String>, frozen: &str) -> Result<BTreeMap<Stri
     Ok(plain)
 }
 
-/// Returns the export of every plain name according to the header's `#define`s, without per-thread suffixes.
+/// Returns the export, without a per-thread suffix, of every plain name that the header defines with `#define`.
 fn defined_aliases(header: &str) -> BTreeMap<String, String> {
     let mut aliases = BTreeMap::new();
     for line in header.lines() {

@@ -27,6 +27,7 @@ impl Registry {
     pub(crate) fn read() -> Result<Self, String> {
         let input = headers::generator_input()?;
         let header = bindings::read_header(&input)?;
+        // Without this macro, the header declares the exports that C programs call.
         let mut plainly = input;
         plainly.clang_args.push("-U__CUDA_API_VERSION_INTERNAL".to_owned());
         let current = bindings::read_header(&plainly)?.functions;

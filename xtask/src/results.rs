@@ -1,7 +1,7 @@
 //! `cargo xtask results`: compares the result codes in `annotations.toml` with the manual, and the deprecated functions
 //! with the header.
 //!
-//! The manual is made from the comments in `cuda.h`; only the names of codes are read from these.
+//! NVIDIA makes the manual from the comments in `cuda.h`. Only the names of codes are read from these comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::files::read;
 use crate::headers;
 use crate::registry::Registry;
 
-/// Fails with a list of the functions that differ.
+/// Returns an error that lists the functions that differ.
 pub(crate) fn run() -> Result<(), String> {
     let header = read(&headers::current()?.join("cuda.h"))?;
     let (manual, marked) = (documented(&header), deprecated(&header));
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<(), String> {
         let ours = annotations.results(&entry.symbol);
         let Some(theirs) = of(entry, &manual) else {
             if !ours.is_empty() {
-                wrong.push(format!("[{}] is not in the manual", entry.symbol));
+                wrong.push(format!("[{}] has `results`, but is not in the manual", entry.symbol));
             }
             continue;
         };
@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<(), String> {
         };
         if ours != *theirs {
             wrong.push(format!(
-                "[{}] lacks {{{}}}, and lists {{{}}}, which the manual does not",
+                "[{}] lacks {{{}}}, and lists {{{}}}, which the manual does not list",
                 entry.symbol,
                 only(theirs, &ours),
                 only(&ours, theirs)

@@ -7,11 +7,11 @@ use crate::headers;
 use crate::registry::Registry;
 
 const HEAD: &str = "\
-// The pointer parameters whose values a trace shows: one letter for each parameter of an export.
-//
-// `o`  one value that the call returns
-// `s`  a C string
-// `.`  any other parameter
+//! The pointer parameters whose values a trace shows: one letter for each parameter of an export.
+//!
+//! - `o`: one value that the call returns or changes
+//! - `s`: a C string
+//! - `.`: any other parameter
 
 /// The exports with such parameters, sorted by symbol.
 #[rustfmt::skip]
@@ -52,7 +52,7 @@ fn letter(kind: &str) -> char {
     let whole = kind.trim_end_matches('?');
     match whole.split([':', '@']).next().unwrap_or(whole) {
         "out" | "new" | "lent" | "inout" => 'o',
-        // A driver's own text is returned through a pointer to a string: the trace shows the address.
+        // Not `text`, a string that the driver owns: the trace shows the address of the returned pointer.
         "str" => 's',
         _ => '.',
     }

@@ -2,7 +2,7 @@
 //! import each other only in small cycles within one module.
 //!
 //! A room is a top-level module of a crate. The table `src/rooms.md` of each crate lists its rooms, and the
-//! documentation of the software driver's crates includes it; a row is `| room | purpose | rooms that it may use |`.
+//! documentation of some crates includes it; a row is `| room | purpose | rooms that it may use |`.
 //! The test reads the imports of every file, without its unit tests, and fails if no row allows one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ impl Crate {
         self.modules.iter().filter_map(of).collect()
     }
 
-    /// Returns the modules that each module imports.
+    /// Returns the modules that each module uses. Re-exports do not count.
     fn imports(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         let of = |(path, module): (&ModulePath, &Module)| {
             let mut targets: BTreeSet<ModulePath> = module.uses.iter().filter_map(|used| self.origin(used)).collect();
@@ -214,6 +214,7 @@ fn attributes_before(tokens: &[TokenTree], mut at: usize) -> Vec<String> {
     found
 }
 
+/// Collects the names in the tokens of one file.
 struct Reader<'a> {
     module: &'a mut Module,
     /// The path of the file's own module.
@@ -400,7 +401,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the root files of all crates of the workspace: libraries, programs, tests and examples.
+/// Returns the root files in the folders of [`CRATES`]: libraries, programs, tests and examples.
 fn roots() -> Vec<String> {
     let mut found = Vec::new();
     for folder in CRATES {
@@ -473,7 +474,7 @@ fn imports_go_through_allowed_doors() {
     wrong.dedup();
     assert!(
         wrong.is_empty(),
-        "{} doors are not allowed:\n{}",
+        "the imports do not match the tables in src/rooms.md ({} differences); change an import or a table:\n{}",
         wrong.len(),
         wrong.join("\n")
     );
@@ -484,7 +485,7 @@ fn rooms_do_not_use_each_other_in_circles() {
     for folder in CRATES {
         let allowed = allowed(&workspace().join(folder));
         let circles = circles(&allowed);
-        assert!(circles.is_empty(), "{folder}/src/rooms.md allows circles: {circles:?}");
+        assert!(circles.is_empty(), "{folder}/src/rooms.md allows cycles: {circles:?}");
     }
 }
 
@@ -503,8 +504,8 @@ fn circles_of_files_are_small_and_within_one_module() {
             }
         }
     }
-    println!("{count} circles, the largest of {largest} files");
-    assert!(wrong.is_empty(), "files import in circles:\n{}", wrong.join("\n"));
+    println!("{count} cycles, the largest of {largest} files");
+    assert!(wrong.is_empty(), "files import in cycles:\n{}", wrong.join("\n"));
 }
 
 /// Returns true if one of the files is the parent of the others, or if all are parts of one module below the crate

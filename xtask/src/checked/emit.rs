@@ -7,11 +7,11 @@ use super::facts::Facts;
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
 
-/// Returns the file of one group, whose page begins with the example `src/checked/examples/NAME.md`.
+/// Returns the file of one group. Its documentation includes the example `src/checked/examples/NAME.md`.
 pub(super) fn file(header: &str, name: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     let group = calls.first().map(|call| call.group.as_str()).unwrap_or_default();
     let page = group.replace('_', "__");
-    // Only in the documentation, so that builds do not store the text in the metadata.
+    // The example is included only when rustdoc runs, so that builds do not store the text in the metadata.
     let mut out = format!(
         "{header}\n//! The checked calls of the group \
          [`{group}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) of the manual.\n\
@@ -159,7 +159,7 @@ struct Emitter<'a> {
     arguments: Vec<String>,
     outputs: Vec<Output>,
     facts: &'a Facts<'a>,
-    /// For a list: the arguments of the first of two calls, and the count.
+    /// For a list: the arguments of the first of two calls, and the name of the count.
     query: Option<(Vec<String>, String)>,
 }
 
@@ -248,7 +248,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Returns the lengths that a counter must equal, and those of optional slices, with their names.
+    /// Returns the lengths that a counter must equal, and the names and lengths of optional slices. Also declares the
+    /// buffer of a returned string.
     fn lengths(&mut self, counter: &str) -> (Vec<String>, Vec<(String, String)>) {
         let mut lengths = Vec::new();
         let mut absent = Vec::new();
@@ -332,8 +333,8 @@ impl<'a> Emitter<'a> {
                     Count::Fixed(count) => format!("[{}; {count}]", ty.pointee()),
                     _ => format!("[{}]", ty.pointee()),
                 };
-                // A count that is a larger one minus a number may be 0 although the call reads the other arrays.
-                // Driver 580 then rejects null.
+                // A count such as `n-1` may be 0 although the call reads the other arrays. Driver 580 then rejects
+                // null.
                 match count {
                     Count::Parameter { less: 1.., .. } if !*optional => {
                         self.signature.push(format!("{name}: &{element}"));
@@ -602,7 +603,7 @@ impl<'a> Emitter<'a> {
             let _ = writeln!(out, "    if {count} > 0 {{");
             let _ = writeln!(
                 out,
-                "        // SAFETY: upheld by the caller; the arrays have the length that the count says."
+                "        // SAFETY: upheld by the caller; each array has as many elements as the count."
             );
             let _ = writeln!(
                 out,
@@ -665,7 +666,7 @@ impl<'a> Emitter<'a> {
         out.push_str("    })\n");
     }
 
-    /// Calls the older function if the driver lacks the export.
+    /// Writes the call of the older function for drivers that lack the export.
     fn fallback(&self, out: &mut String) {
         let names: Vec<&str> = self
             .signature
@@ -697,7 +698,7 @@ impl<'a> Emitter<'a> {
         } else {
             ", Copy"
         };
-        // These hold a union, so they have no `Debug`.
+        // `CUdevResource` contains a union, so it has no `Debug`.
         let silent = self.outputs.iter().any(|o| o.ty == "sys::CUdevResource");
         let debug = if silent { "" } else { "Debug, " };
         if silent {
@@ -712,7 +713,7 @@ impl<'a> Emitter<'a> {
         out.push_str("}\n\n");
     }
 
-    /// Returns the C parameter that an output came from.
+    /// Returns the name in C of the parameter for an output.
     fn c_name<'b>(&'b self, field: &'b str) -> &'b str {
         self.call
             .parameters

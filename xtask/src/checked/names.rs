@@ -53,7 +53,7 @@ pub(super) fn snake(name: &str) -> String {
     out
 }
 
-/// Converts a name from snake case: `mem_get_info` to `MemGetInfo`.
+/// Converts a name from snake case to camel case: `mem_get_info` to `MemGetInfo`.
 pub(super) fn camel(name: &str) -> String {
     name.split('_')
         .flat_map(|word| {
@@ -69,7 +69,8 @@ pub(super) fn call(name: &str) -> String {
     snake(name.strip_prefix("cu").unwrap_or(name))
 }
 
-/// Returns the name of a parameter: the name in C without the prefix for handles and pointers.
+/// Returns the name of a parameter: the name in C without the prefix for handles and pointers, without the suffix
+/// `_out`, and in snake case.
 pub(super) fn parameter(name: &str) -> String {
     let bare = ["ph", "pp", "h", "p"].iter().find_map(|prefix| {
         name.strip_prefix(prefix)

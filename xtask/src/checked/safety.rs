@@ -29,7 +29,7 @@ pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
                 many_handles.push(format!("all of {name}"));
             }
             Kind::Slice { .. } if is_address => many_addresses.push(format!("all of {name}")),
-            // The target of a pointer to a handle is written, not read.
+            // The call writes a handle behind a pointer, such as `error_node`, but does not use it.
             Kind::In { .. } | Kind::InOut { .. } | Kind::Slice { .. }
                 if facts.pointing.contains(&ty.base) && !is_handle(ty) =>
             {
