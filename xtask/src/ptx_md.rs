@@ -87,25 +87,33 @@ after an operand change this:
 | `^n/2`, `^n/4` | a vector with one element for each 2 or 4 columns (`n`) of the shape |
 ";
 
-const NOTE_MMA: &str =
-    "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
+const NOTE_APPROX: &str = "within the manual's error bounds, but the last bits can differ from a GPU's";
 
-const NOTE_VIDEO: &str = "as in the manual; recent GPUs truncate results to 32 bits before they saturate them";
+const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of sm_90 from the literature";
+
+const NOTE_VIDEO: &str =
+    "as in the manual; driver 580 truncates results to 32 bits before it saturates, scales or compares them";
 
 /// Differences from a GPU of instructions that run, by root.
 const NOTES: &[(&str, &str)] = &[
-    ("rcp", "`.approx` is correctly rounded, which a GPU's is not"),
-    ("sqrt", "`.approx` is correctly rounded, which a GPU's is not"),
+    (
+        "rcp",
+        "`.approx`: within the manual's error bounds, but the last bits can differ from a GPU's",
+    ),
+    (
+        "sqrt",
+        "`.approx`: within the manual's error bounds, but the last bits can differ from a GPU's",
+    ),
     (
         "div",
-        "`.approx` and `.full` are correctly rounded, which a GPU's are not",
+        "`.approx` and `.full`: within the manual's error bounds, but the last bits can differ from a GPU's",
     ),
-    ("rsqrt", "correctly rounded, which a GPU's is not"),
-    ("sin", "correctly rounded, which a GPU's is not"),
-    ("cos", "correctly rounded, which a GPU's is not"),
-    ("lg2", "correctly rounded, which a GPU's is not"),
-    ("ex2", "correctly rounded, which a GPU's is not"),
-    ("tanh", "correctly rounded, which a GPU's is not"),
+    ("rsqrt", NOTE_APPROX),
+    ("sin", NOTE_APPROX),
+    ("cos", NOTE_APPROX),
+    ("lg2", NOTE_APPROX),
+    ("ex2", NOTE_APPROX),
+    ("tanh", NOTE_APPROX),
     ("prefetch", "checked, but has no effect"),
     ("prefetchu", "checked, but has no effect"),
     ("applypriority", "checked, but has no effect"),
@@ -125,6 +133,7 @@ const NOTES: &[(&str, &str)] = &[
     ("vshl", NOTE_VIDEO),
     ("vmad", NOTE_VIDEO),
     ("wmma", NOTE_MMA),
+    ("wgmma", NOTE_MMA),
     (
         "cp",
         "copies complete with their instruction; im2col copies of interleaved tensors do not run",
@@ -321,7 +330,7 @@ mod tests {
         let document = known.text();
         for line in [
             "| `add<int> d, a, b` | 6 | 1.0 |  | `add.s16` |",
-            "| `sin.approx{.ftz}.f32 d, a` | 2 | 1.0 |  | *sin: correctly rounded, which a GPU's is not* |",
+            "| `sin.approx{.ftz}.f32 d, a` | 2 | 1.0 |  | *sin: within the manual's error bounds, but the last bits can differ from a GPU's* |",
             "| `addc.sat.s32 d, a, b` | 1 | 1.2 | 20 | all of it |",
             "| `tex` … | | 1.0 |  | all of it |",
             "| `<int>` | `.u16\\|.s16` |",
