@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(ask("a = \"new?\", c = \"out?\""), [""; 0]);
         assert_eq!(
             ask("a = \"out\", c = \"out\""),
-            ["a: \"out\" does not say who owns the CUgraph: new or lent"]
+            ["a: \"out\" names no owner of the CUgraph: use new or lent"]
         );
         assert_eq!(
             ask("a = \"lent\", c = \"lent\""),
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             ask("a = \"out@b\", c = \"out\""),
             [
-                "a: \"out@b\" does not say who owns the CUgraph: new or lent",
+                "a: \"out@b\" names no owner of the CUgraph: use new or lent",
                 "a: only lent values belong to a parameter"
             ]
         );
@@ -337,7 +337,7 @@ mod tests {
                 &[("pFlags", "*mut c_uint")],
                 "parameters = { pFlags = \"out\" }\nflags = { pFlags = \"0\" }"
             ),
-            ["flags: pFlags is an output, so 0 makes no sense"]
+            ["flags: pFlags is an output, so it cannot be required to be 0"]
         );
     }
 

@@ -112,7 +112,7 @@ fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String
         .collect();
     if !nameless.is_empty() {
         left.push(format!(
-            "add annotations to api/annotations.toml: {}",
+            "add annotations to cuda-driver-sys/api/annotations.toml: {}",
             nameless.join(", ")
         ));
     }
@@ -123,7 +123,7 @@ fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String
         .collect();
     if !dropped.is_empty() {
         left.push(format!(
-            "add the macros that bindgen drops to src/constants.rs: {}",
+            "add the macros that bindgen drops to cuda-driver-sys/src/constants.rs: {}",
             dropped.join(", ")
         ));
     }
@@ -139,14 +139,14 @@ fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String
         .collect();
     if !mistyped.is_empty() {
         left.push(format!(
-            "bindgen gives these unsigned macros a negative value: add them to MISTYPED in build/generate.rs, and to \
-             src/constants.rs: {}",
+            "bindgen gives these unsigned macros a negative value: add them to MISTYPED in \
+             cuda-driver-sys/build/generate.rs, and to cuda-driver-sys/src/constants.rs: {}",
             mistyped.join(", ")
         ));
     }
     let suffix = format!("+{}", release(model));
     if !by_hand.manifest.contains(&format!("{suffix}\"")) {
-        left.push(format!("Cargo.toml: end the version in {suffix}"));
+        left.push(format!("cuda-driver-sys/Cargo.toml: end the version in {suffix}"));
     }
     left
 }
@@ -164,7 +164,8 @@ fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<Stri
                 "it does not look like one"
             };
             left.push(format!(
-                "{} is new: if it is a set of flags ({guess}), add it to FLAG_SETS in build/render.rs",
+                "{} is new: if it is a set of flags ({guess}), add it to FLAG_SETS in \
+                 cuda-driver-sys/build/render.rs",
                 enumeration.name
             ));
         }
@@ -176,13 +177,14 @@ fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<Stri
         .collect();
     if !gone.is_empty() {
         left.push(format!(
-            "add the names that the header no longer has to src/retired.rs: {}",
+            "add the names that the header no longer has to cuda-driver-sys/src/retired.rs: {}",
             gone.join(", ")
         ));
     }
     for difference in merge::differences(&before.header, &before.functions, model) {
         left.push(format!(
-            "{difference}: if old drivers accept it too, add it to a list at the top of build/merge.rs"
+            "{difference}: if old drivers accept it too, add it to a list at the top of \
+             cuda-driver-sys/build/merge.rs"
         ));
     }
     let (old, new) = (before.functions.len(), registry.functions.len());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) fn measure(case: &Case, seconds: f64) -> Result<[f64; 3], Box<dyn Error>> {
     let text = text_of(case)?;
     let kilobytes = body_of(&text, case.kernel)
-        .ok_or("the module has no such kernel")?
+        .ok_or_else(|| format!("the module {} has no kernel {}", case.module, case.kernel))?
         .len() as f64
         / 1000.0;
     let mut best = Duration::MAX;

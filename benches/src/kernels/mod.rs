@@ -105,7 +105,8 @@ impl<'c> Loaded<'c> {
     fn new(case: &'c Case) -> Result<Self, Box<dyn Error>> {
         let loaded = ptx::load(text_of(case)?.as_bytes(), &ptx::Limits::default()).map_err(|failure| failure.log)?;
         let program = Program::load(loaded.module, 0)?;
-        let kernel = program.kernel(case.kernel).ok_or("the module has no such kernel")?;
+        let none = || format!("the module {} has no kernel {}", case.module, case.kernel);
+        let kernel = program.kernel(case.kernel).ok_or_else(none)?;
         let addresses = case.buffers.iter().map(|buffer| {
             let bytes = buffer.to_bytes();
             address_space().alloc(AllocationKind::Device, 0, bytes.len() as u64)

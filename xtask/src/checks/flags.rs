@@ -26,7 +26,7 @@ pub(super) fn problems(entry: &Entry, annotation: &toml::Value, registry: &Regis
         }
         match of.as_str() {
             Some("0") if kinds.contains_key(name.as_str()) => {
-                found.push(format!("flags: {name} is an output, so 0 makes no sense"))
+                found.push(format!("flags: {name} is an output, so it cannot be required to be 0"))
             }
             Some("0") => {}
             Some(of) if registry.is_enumeration(of) || registry.constants(of).next().is_some() => {}

@@ -1,4 +1,4 @@
-//! Checks who owns the handles and addresses that a function returns.
+//! Checks the owners of the handles and addresses that a function returns.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) fn problems(entry: &Entry, kinds: &BTreeMap<&str, &str>, registry: &R
         let is_owned = ty.pointers > 1 || registry.is_handle(base) || base.starts_with("CUdeviceptr");
         if is_owned && word == "out" {
             found.push(format!(
-                "{name}: {kind:?} does not say who owns the {base}: new or lent"
+                "{name}: {kind:?} names no owner of the {base}: use new or lent"
             ));
         }
         if !is_owned && word != "out" {
