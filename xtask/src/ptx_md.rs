@@ -46,7 +46,7 @@ const LEGEND: &str = "\
 - **Syntax**: an opcode with its modifiers, and its operands, in a notation like that of NVIDIA's manual; see below.
 - **Forms**: the number of opcodes with modifiers for which the line stands, without those with `.param::func`. Empty for
   `mov`, `bra`, `brx`, `call`, `mapa` and `getctarank`, which also take operands that their lines do not describe, such
-  as labels, functions and variables.
+  as labels, functions and variables; and for an opcode with `…`, which stands for its forms outside the table.
 - **PTX**, **sm**: the PTX version and the architecture that the line needs; a modifier may need more.
 - **Missing**: the forms that do not run, and in italics the differences from a GPU.
 
