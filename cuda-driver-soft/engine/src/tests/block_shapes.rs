@@ -1,5 +1,5 @@
-//! Blocks of many shapes, interpreted and compiled, whose lanes read, compare and store values that are the same in all
-//! lanes, or grow by a step from lane to lane. All must give the same results.
+//! Blocks of many shapes, interpreted and compiled, which must all give the same results. Their lanes read, compare and
+//! store values, most of which are the same in all lanes or grow by a step from lane to lane.
 
 use super::compiled::kernel;
 use super::{Arg, Bench, on_each_isa};
@@ -22,8 +22,10 @@ const BLOCKS: [(u32, u32); 10] = [
     (1, 96),
 ];
 
+/// Number of results. The last five threads store none, and neither do threads after them.
 const THREADS: u32 = 3 * 32 * 31;
 
+/// Number of 32-bit words of the input.
 const NUMBERS: u32 = 16_384;
 
 /// The memory that kernels read and write, shared by all runs of a test.
@@ -45,8 +47,9 @@ impl Buffers {
         buffers
     }
 
-    /// Runs a body in blocks of every shape, and returns the values that thread `i` stored at `out + 8 * i`. `%r0` and
-    /// `%rd5` are `i`, `%rd3` is that address, `%rd1` the address of the numbers; `%r2` and `%rd2` are parameters.
+    /// Runs a body in blocks of every shape on each engine, compares the results, and returns them: result `i` is the
+    /// value that thread `i` stored at `out + 8 * i`. `%r0` and `%rd5` are `i`, `%rd3` is that address, `%rd1` the
+    /// address of the numbers; `%r2` and `%rd2` are the parameters `a` and `b`.
     fn run(&self, body: &str, a: u32, b: u64) -> Vec<u64> {
         let mut results: Vec<Vec<u64>> = Vec::new();
         let ways = Isa::available().map(|isa| (isa, Engine::Interpreter));
@@ -82,8 +85,8 @@ impl Drop for Buffers {
     }
 }
 
-/// Returns a body that compares a value and stores it. Compiled code keeps only values that are compared, or used as
-/// addresses, as one number for all lanes.
+/// Returns a body that runs an instruction, replaces its result by 77 if it equals a parameter, and stores it. The
+/// result is in `%rd9` if it is `wide`, and in `%r9` otherwise.
 fn value_of(instruction: &str, wide: bool) -> String {
     if wide {
         format!("{instruction} setp.eq.u64 %p1, %rd9, %rd2; selp.u64 %rd9, 77, %rd9, %p1; st.global.u64 [%rd3], %rd9;")
@@ -189,10 +192,10 @@ fn comparisons_with_branches() {
 }
 
 #[test]
-fn lanes_part_in_and_behind_loops() {
+fn lanes_diverge_in_and_after_loops() {
     let buffers = Buffers::new();
-    // Lane `i` iterates `i % 8 + 1` times. Before the loop, the address grows from lane to lane, and the counter is the
-    // same in all lanes.
+    // Thread `i` iterates `i % 8 + 1` times. Before the loop, the address grows from lane to lane, and the counter is
+    // the same in all lanes.
     buffers.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
@@ -364,7 +367,8 @@ fn faults_name_the_lane() {
 #[test]
 fn values_of_a_thread_in_each_block() {
     let buffers = Buffers::new();
-    // `4 * %tid.x` is the same for each block that a warp runs; the result is not.
+    // `4 * %tid.x` has the same value in every block, so the engine may keep it from one block to the next. The result
+    // differs between blocks.
     let got = buffers.run(
         "mul.wide.u32 %rd10, %r4, 4; mul.lo.u64 %rd11, %rd10, %rd2; cvt.u64.u32 %rd12, %r6; shl.b64 %rd12, %rd12, 2;
         add.u64 %rd13, %rd1, %rd12; ld.global.u32 %r13, [%rd13]; setp.eq.u64 %p1, %rd11, 0; selp.u32 %r14, 1, %r4, %p1;

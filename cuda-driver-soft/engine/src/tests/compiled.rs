@@ -7,10 +7,11 @@ use crate::{Counts, Engine, Isa};
 /// Block shapes: whole warps, partial ones, and warps with several rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
 
+/// Number of results. In [`same_in`], the last five threads store none, and neither do threads after them.
 const THREADS: u32 = 3 * 256;
 
 /// Returns a kernel `k` with a body for each thread below `n`. `%r0` and `%rd5` are the number of the thread, `%rd3` is
-/// the address of its 8 bytes of `out`, and `%rd6` of its 16 bytes of `in`.
+/// the address of its 8 bytes of `out`, and `%rd6` that of its 16 bytes of `in`.
 pub(super) fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
@@ -30,7 +31,7 @@ pub(super) fn kernel(body: &str) -> String {
     )
 }
 
-/// Numbers of all kinds: random bits, and bits that are special values of `.f32` or `.f64`.
+/// Returns numbers of all kinds: random bits, numbers near 1 or -1, and special values of `.f32` or `.f64`.
 fn input() -> Vec<u32> {
     const SPECIAL: [u32; 20] = [
         0,
@@ -64,14 +65,14 @@ fn input() -> Vec<u32> {
     });
     let numbers = random.map(|bits| match bits % 3 {
         0 => SPECIAL[(bits >> 32) as usize % SPECIAL.len()],
-        // A number near 1, so that sums and products do not all overflow.
+        // A number near 1 or -1, so that not all sums and products overflow.
         1 => 0x3f00_0000 | (bits >> 32) as u32 & 0x80ff_ffff,
         _ => (bits >> 32) as u32,
     });
     numbers.take(4 * THREADS as usize + 64).collect()
 }
 
-/// Runs a body in blocks of whole warps, and returns the numbers of its instructions and of its warps.
+/// Runs a body in blocks of 64 threads, and returns the counts of its instructions and the number of its warps.
 pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
     let mut bench = Bench::text(&kernel(body), Isa::Wide);
     let input = bench.put(&input(), u32::to_le_bytes);
@@ -88,14 +89,16 @@ pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
     (Bench::run(launch).counts(), u64::from(THREADS / 32))
 }
 
-/// Runs a body on each engine in blocks of every shape, and compares what thread `i` stores at `out + 8 * i`. `%r0` and
-/// `%rd5` are `i`, `%rd3` is that address, `%rd6` the address of four numbers of the thread; `%r2` and `%rd2` are
-/// parameters.
+/// Runs a body on each engine in blocks of every shape, and compares the faults and the values that each thread `i`
+/// stores at `out + 8 * i`. `%r0` and `%rd5` are `i`, `%rd3` is that address, and `%rd6` is the address of the thread's
+/// four numbers of 32 bits. The parameters are `%r2`, which is 3, and `%rd2`, which is 5.
+///
+/// Does nothing on a CPU for which nothing is compiled.
 pub(super) fn same(body: &str) {
     same_in(&BLOCKS, body);
 }
 
-/// As [`same`], in blocks of these shapes.
+/// Like [`same`], in blocks of these shapes.
 pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
@@ -124,7 +127,7 @@ pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
             let mut launch = bench.launch("k", grid, block, &args);
             launch.options.engine = engine;
             let execution = Bench::run(launch);
-            // Addresses differ from run to run.
+            // The message of a fault is not compared, because addresses in it differ from run to run.
             let fault = execution
                 .fault()
                 .map(|f| format!("{} {:?} {:?}", f.line, f.block, f.thread));
@@ -176,7 +179,7 @@ fn loops() {
         add.u32 %r13, %r13, 1; setp.ne.u32 %p1, %r13, 5; @%p1 bra round;
         add.f32 %f0, %f0, %f1; add.f32 %f2, %f2, %f3; add.f32 %f4, %f4, %f5; add.f32 %f6, %f6, %f7; add.f32 %f0, %f0, %f2;
         add.f32 %f4, %f4, %f6; add.f32 %f0, %f0, %f4; mov.b32 %r19, %f0; cvt.u64.u32 %rd9, %r19;",
-        // As many jumps as end a warp's share.
+        // So many backward jumps that the interpreter suspends the warp.
         "mov.u32 %r12, %r0; mov.u32 %r13, 0;
         round: mad.lo.u32 %r12, %r12, 1664525, 1013904223; add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 3000; @%p2 bra round;
         cvt.u64.u32 %rd9, %r12;",
@@ -219,12 +222,14 @@ fn shared_memory_and_barriers() {
     }
 }
 
-/// An access that fails in some lanes only: the report must be the same for any place of the lane in its group.
+/// Accesses that fail in one lane of a warp, or from one thread on. The engines must report the same fault for any
+/// place of the lane in its group.
 #[test]
 fn faults() {
     for lane in [0, 1, 7, 8, 15, 16, 17, 31] {
         for access in [
-            // Far from any allocation, and misaligned, in a row and at any address.
+            // An access far from any allocation, a misaligned one, one that moves on in each round of a loop, one to
+            // shared memory, and a trap.
             "@%p1 add.u64 %rd11, %rd11, 0x7000000000; st.global.u32 [%rd11], %r0;",
             "@%p1 add.u64 %rd11, %rd11, 2; ld.global.u32 %r12, [%rd11];",
             "mov.u32 %r14, 0; round: @%p1 add.u64 %rd11, %rd11, 0x7000000; ld.global.u32 %r12, [%rd11]; add.u32 %r14, %r14, 1;
@@ -238,7 +243,7 @@ fn faults() {
             ));
         }
     }
-    // All lanes past a certain one, at addresses that are consecutive.
+    // Consecutive addresses, which are invalid from one thread on; for the last offset, no thread reads there.
     for offset in [0, 4 * 3, 4 * 16, 4 * 100, 4 * 765] {
         let bytes = 4 * (4 * THREADS + 64) - offset;
         same(&format!(
@@ -248,9 +253,9 @@ fn faults() {
     }
 }
 
-/// Two accesses at offsets from one register. At some of them only the second, wider one is misaligned.
+/// Two accesses at offsets from one register. At some of these offsets, only the second, wider access is misaligned.
 #[test]
-fn misaligned_behind_a_narrow_access() {
+fn misaligned_after_a_narrow_access() {
     for (first, second) in [("u8", "u32"), ("u16", "u64"), ("u8", "u16"), ("u32", "v4.u32")] {
         let to = |ty: &str| match ty {
             "u64" => "%rd12",
@@ -271,8 +276,7 @@ fn misaligned_behind_a_narrow_access() {
     }
 }
 
-/// Values whose steps are so large that the product with the number of lanes overflows.
-/// The guard is the same in all lanes, so that the address stays affine.
+/// The guard is the same in all lanes, so the address still grows by one step from lane to lane.
 #[test]
 fn an_address_changes_under_a_guard() {
     for limit in [3, 4] {
@@ -285,6 +289,8 @@ fn an_address_changes_under_a_guard() {
     }
 }
 
+/// Minima and maxima of values whose step from lane to lane is so large that its product with the number of lanes
+/// overflows.
 #[test]
 fn choices_of_steps_that_overflow() {
     for step in ["0xeeeeeeeeeeeeeeef", "0x1111111111111112", "0x8000000000000000"] {
@@ -317,18 +323,18 @@ fn arithmetic() {
         };
         let bits = if wide { 64 } else { 32 };
         // `%r0` to `%r9` are in use.
-        let [x, y, d, seven] = if reg == "r" || reg == "rd" {
+        let [x, y, d, last] = if reg == "r" || reg == "rd" {
             [20, 21, 22, 23]
         } else {
             [1, 2, 3, 7]
         };
-        let move_out = move_out.replace(&format!("%{reg}7"), &format!("%{reg}{seven}"));
+        let move_out = move_out.replace(&format!("%{reg}7"), &format!("%{reg}{last}"));
         for instruction in instructions.split(' ') {
             same(&format!(
                 "ld.global.b{bits} %{reg}{x}, [%rd6]; ld.global.b{bits} %{reg}{y}, [%rd6+{offset}];
-                {instruction}.{ty} %{reg}{d}, %{reg}{x}, %{reg}{y}; {instruction}.{ty} %{reg}{seven}, %{reg}{d}, %{reg}{x};
-                {instruction}.{ty} %{reg}{d}, %{reg}{seven}, %{reg}{d};
-                {instruction}.{ty} %{reg}{seven}, %{reg}{d}, %{reg}{seven}; {move_out} st.global.u64 [%rd3], %rd9;"
+                {instruction}.{ty} %{reg}{d}, %{reg}{x}, %{reg}{y}; {instruction}.{ty} %{reg}{last}, %{reg}{d}, %{reg}{x};
+                {instruction}.{ty} %{reg}{d}, %{reg}{last}, %{reg}{d};
+                {instruction}.{ty} %{reg}{last}, %{reg}{d}, %{reg}{last}; {move_out} st.global.u64 [%rd3], %rd9;"
             ));
         }
     }
@@ -406,7 +412,7 @@ fn three_operands_shifts_and_conversions() {
 /// Loads and stores of every size and arrangement.
 #[test]
 fn memory() {
-    // Addresses of the lanes: consecutive, with gaps, backwards, in any order, and the same in all lanes.
+    // Addresses of the lanes: consecutive, 16 bytes apart, backwards, in another order, and the same in all lanes.
     let addresses = [
         "mul.wide.u32 %rd10, %r0, SIZE; add.u64 %rd11, %rd1, %rd10;",
         "mul.wide.u32 %rd10, %r0, 16; add.u64 %rd11, %rd1, %rd10;",
@@ -445,7 +451,7 @@ fn memory() {
                         &format!("{start} {address} ld.global{vector}.{ty} {list}, [%rd11+{size}]; {widen} {sum}"),
                     );
                 }
-                // A store to a place of the thread in shared and in local memory, from which bytes are loaded.
+                // A store to the thread's place in shared or local memory. The first and the last byte are loaded.
                 let store = format!("st.SPACE{vector}.{ty} [%rd15+16], {list};");
                 let back = "ld.SPACE.u8 %rd20, [%rd15+16]; ld.SPACE.u8 %rd21, [%rd15+LAST]; mov.u64 %rd22, 0; mov.u64 %rd23, 0;"
                     .replace("LAST", &(15 + size).to_string());

@@ -1,14 +1,16 @@
-//! Groups at edges begin again in code without assumptions: they give the interpreter's results, and no instruction
-//! counts twice.
+//! Groups of lanes for which an assumption of compiled code does not hold, as at the edge of an image: the code assumes
+//! that a minimum or maximum takes the same operand in all lanes of a group. Such groups begin again in code without
+//! assumptions. They must give the interpreter's results, and no instruction may count twice.
 
 use super::compiled::{counts, same};
 use crate::{Counts, Engine, Isa};
 
-/// Limits `%r0 - 3` to 0 … 700 in `%r11`, and puts the address of this element into `%rd10`.
+/// Limits `%r0 - 3` to 0 … 700 in `%r11`, and puts the address of this 16-byte element of `in` into `%rd10`.
 const LIMITED: &str = "add.s32 %r10, %r0, -3; max.s32 %r10, %r10, 0; min.s32 %r11, %r10, 700;
     mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10;";
 
-/// Compares engines. If `inside` is true, no group may leave compiled code before its end.
+/// Compares engines. If `inside` is true, no group may leave compiled code before the end of the kernel; otherwise,
+/// some must.
 fn check(body: &str, inside: bool) {
     same(body);
     if !Isa::available().any(|isa| isa == Isa::Wide) {
@@ -33,7 +35,7 @@ fn groups_at_edges_stay_in_compiled_code() {
         &format!("{LIMITED} ld.global.u64 %rd9, [%rd10]; st.global.u64 [%rd3], %rd9;"),
         true,
     );
-    // The assumption fails after loads, and after values that live in registers.
+    // The assumption fails after loads, while values in registers are live.
     check(
         &format!(
             "ld.global.u32 %r20, [%rd6]; mul.lo.u32 %r21, %r20, %r0; setp.lt.s32 %p2, %r20, 0; {LIMITED}
@@ -42,7 +44,7 @@ fn groups_at_edges_stay_in_compiled_code() {
         ),
         true,
     );
-    // Minima and maxima of 64 bits, with steps down, and of which the other side is a parameter.
+    // Minima and maxima of 64 bits: of values that fall from lane to lane, and with a parameter as the other side.
     check(
         "sub.s64 %rd10, 600, %rd5; max.s64 %rd10, %rd10, 7; min.u64 %rd11, %rd2, %rd5; shl.b64 %rd10, %rd10, 4;
         add.u64 %rd10, %rd1, %rd10; ld.global.u64 %rd9, [%rd10]; add.u64 %rd9, %rd9, %rd11; st.global.u64 [%rd3], %rd9;",
@@ -50,7 +52,7 @@ fn groups_at_edges_stay_in_compiled_code() {
     );
 }
 
-/// Loops and branches before the assumption fails: each round and each instruction counts once.
+/// Loops and branches around the assumption. Each instruction of each round must count once.
 #[test]
 fn loops_and_branches_begin_again() {
     let step = "mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10; ld.global.u32 %r22, [%rd10];
@@ -64,7 +66,7 @@ fn loops_and_branches_begin_again() {
         ),
         true,
     );
-    // Lanes part before the assumption, and some of them have left the loop.
+    // Lanes diverge before the assumption, and some of them have left the loop.
     let parts = "mov.u32 %r20, 0; mov.u32 %r21, 0; and.b32 %r23, %r6, 7; setp.lt.u32 %p1, %r23, 5; @%p1 bra round;
         add.u32 %r20, %r0, 9;
         round: setp.eq.u32 %p2, %r21, %r23; @%p2 bra end; sub.s32 %r10, %r0, %r21; max.s32 %r11, %r10, 13;";
@@ -82,7 +84,7 @@ fn loops_and_branches_begin_again() {
     );
 }
 
-/// After something that cannot be done again, groups leave.
+/// After an effect that must not be repeated, groups leave compiled code instead.
 #[test]
 fn effects_are_not_repeated() {
     let load = "ld.global.u32 %r22, [%rd10]; cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
@@ -107,14 +109,15 @@ fn effects_are_not_repeated() {
         &format!("mov.u32 %r20, part; red.shared.add.u32 [%r20], 1; {LIMITED} {load}"),
         false,
     );
-    // The value before the first instruction is needed.
+    // A register is read before it is written: a second run would not find its first value.
     check(
         &format!("add.u32 %r30, %r30, 1; add.u32 %r30, %r30, %r0; {LIMITED} {load}"),
         false,
     );
 }
 
-/// Groups of both sections meet at barriers, where a value has one shape.
+/// Groups meet at barriers, those that have begun again and those that have not. There, a value must have the same
+/// shape in all groups: the same number or one step from lane to lane, or else any numbers.
 #[test]
 fn barriers_after_edges() {
     let shared = "mov.u32 %r20, part; shl.b32 %r21, %r8, 2; add.u32 %r20, %r20, %r21; ld.global.u32 %r22, [%rd10];
@@ -122,7 +125,7 @@ fn barriers_after_edges() {
     let other = "xor.b32 %r21, %r21, 4; mov.u32 %r20, part; add.u32 %r20, %r20, %r21; ld.shared.u32 %r22, [%r20];";
     let store = "cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
     check(&format!("{LIMITED} {shared} bar.sync 0; {other} {store}"), true);
-    // A value that has a step from lane to lane only in the first section is needed after the barrier.
+    // A value is needed after the barrier that has a step from lane to lane only in groups that have not begun again.
     check(
         &format!("{LIMITED} {shared} bar.sync 0; {other} mad.lo.u32 %r22, %r11, 3, %r22; {store}"),
         false,

@@ -5,8 +5,9 @@ use super::compiled::same;
 /// Runs instructions such as `g:gg add.f64`: the registers before the colon are results, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
 ///
-/// Each instruction runs several times: first on numbers from memory, then also on its own results, and with its result
-/// in the register of each source. All results are stored.
+/// Each instruction runs several times: first on numbers from memory, then also on its own result, and with its result
+/// in the register of each source of the same type. Later runs depend on earlier ones; the first result and the last
+/// one are combined and stored.
 fn each(instructions: &str) {
     for line in instructions.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (operands, opcodes) = line.split_once(' ').expect("operands and opcodes");
@@ -17,6 +18,7 @@ fn each(instructions: &str) {
     }
 }
 
+/// Returns a body that runs one instruction as [`each`] describes.
 fn text(opcode: &str, to: &str, from: &str) -> String {
     let first = |letter: char| match letter {
         'h' => "%h",
@@ -44,7 +46,7 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
         "setp.lt.s32 %p1, %r11, %r12; setp.lt.s32 %p2, %r13, %r12; setp.lt.s32 %p3, %r11, %r14; setp.ne.u32 %p4, %r11, 3;"
             .to_string(),
     ];
-    // In the second run, the first result is one of the sources, if it has the type of one.
+    // In the second run, the result replaces the first source of its type, if there is one.
     lines.push(format!("{opcode} {}, {};", joined(&list(to, 5)), list(from, 1)));
     let mut again = list(from, 1);
     if let (Some(result), Some(at)) = (to.chars().next(), from.find(&to[..1])) {
@@ -81,7 +83,7 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
     lines.join("\n")
 }
 
-/// Destinations are separated by a bar.
+/// Separates destinations by a bar.
 fn joined(list: &str) -> String {
     list.replace(", ", "|")
 }

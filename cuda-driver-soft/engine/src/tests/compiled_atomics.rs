@@ -1,4 +1,4 @@
-//! Atomic operations without a result in compiled code, against the interpreter.
+//! Atomic operations whose results nothing reads, in compiled code, against the interpreter.
 
 use super::compiled::{counts, same_in};
 use crate::{Engine, Isa};
@@ -6,17 +6,17 @@ use crate::{Engine, Isa};
 /// Block shapes: whole warps, partial ones, and warps with several rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
 
-/// Loads a number of the thread into `%r10` and `%rd10`.
+/// Loads numbers of the thread into `%r10` and `%rd10`.
 const LOAD: &str = "ld.global.u32 %r10, [%rd6]; ld.global.u64 %rd10, [%rd6+8];";
 
 fn check(body: &str) {
     let body = format!("{LOAD} {body}");
     same_in(&BLOCKS, &body);
-    // Each form is really compiled. The kernel depends on no order, so that groups do not meet.
+    // Each form must be compiled. Results do not depend on the order of threads, so groups do not meet.
     if Isa::available().any(|isa| isa == Isa::Wide) {
         for lanes in [8, 16] {
             let (counts, _) = counts(&body, Engine::Compiled { lanes });
-            // Each access is called once, before its memory is known.
+            // Compiled code leaves each access to the interpreter once, before its memory is known.
             assert!(counts.called * 10 <= counts.all, "{counts:?} {lanes}: {body}");
         }
     }
@@ -63,7 +63,7 @@ fn results_that_nothing_reads() {
     check("atom.global.add.u32 %r20, [%rd3], %r10;");
     check("atom.global.add.u32 %r20, [%rd0], 1;");
     check("atom.add.u64 %rd20, [%rd3], %rd10;");
-    // Read in another round only.
+    // The result is read only in the next round of the loop.
     same_in(
         &BLOCKS,
         &format!(
@@ -101,13 +101,13 @@ fn reductions_in_shared_memory() {
 
 #[test]
 fn faults() {
-    for shift in [0, 3, 17, 31] {
+    for lane in [0, 3, 17, 31] {
         for wrong in ["1", "0x10000000"] {
             for op in ["global.add.u32 [%rd7], %r10", "shared.add.u32 [%rd8], 1"] {
                 same_in(
                     &BLOCKS,
                     &format!(
-                        "{LOAD} mov.u64 %rd8, part; and.b32 %r11, %r8, 31; setp.eq.u32 %p1, %r11, {shift};
+                        "{LOAD} mov.u64 %rd8, part; and.b32 %r11, %r8, 31; setp.eq.u32 %p1, %r11, {lane};
                         selp.b64 %rd9, {wrong}, 0, %p1; add.u64 %rd7, %rd3, %rd9; add.u64 %rd8, %rd8, %rd9; red.{op};"
                     ),
                 );

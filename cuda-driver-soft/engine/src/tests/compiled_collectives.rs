@@ -3,10 +3,10 @@
 use super::compiled::{counts, same_in};
 use crate::{Counts, Engine, Isa};
 
-/// Block shapes of whole warps: of one row, and of several.
+/// Block shapes of whole warps, which lie in one row or in several.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (96, 1), (32, 2), (16, 4)];
 
-/// Loads a number of the thread into `%r10`, and compares its low bits: `%p1`.
+/// Loads a number of the thread into `%r10`. `%p1` is true if its two low bits are not both 0.
 const LOAD: &str = "ld.global.u32 %r10, [%rd6]; and.b32 %r11, %r10, 3; setp.ne.u32 %p1, %r11, 0;";
 /// Stores `%r12`, and `%p2` above it.
 const STORE: &str = "cvt.u64.u32 %rd9, %r12; selp.b64 %rd10, 0x100000000, 0, %p2; or.b64 %rd9, %rd9, %rd10; st.global.u64 [%rd3], %rd9;";
@@ -51,13 +51,13 @@ fn shuffles() {
     ] {
         check(&format!("shfl.sync.{mode}.b32 %r12|%p2, %r10, {by}, {clamp:#x}, -1;"));
     }
-    // The destination is the source. Then sources that are affine, or the same in all lanes.
+    // The destination is the source. Then sources that grow by a step from lane to lane, or are the same in all lanes.
     check("shfl.sync.bfly.b32 %r10, %r10, 9, 31, -1; mov.u32 %r12, %r10;");
     check("shfl.sync.down.b32 %r12|%p2, %r0, 2, 31, -1;");
     check("shfl.sync.down.b32 %r12|%p2, %r4, 2, 31, -1;");
     check("shfl.sync.idx.b32 %r12, 77, 2, 31, -1;");
     check("mov.u32 %r13, %laneid; shfl.sync.up.b32 %r12|%p2, %r13, 2, 0, -1;");
-    // A register with the mask.
+    // The mask is in a register.
     check("sub.u32 %r14, %r3, %r3; not.b32 %r14, %r14; shfl.sync.bfly.b32 %r12, %r10, 2, 31, %r14;");
 }
 
@@ -112,8 +112,8 @@ fn results_that_replace_registers_of_16_bits() {
 }
 
 #[test]
-fn collectives_in_loops_and_behind_branches() {
-    // A sum over the warp, with distances of both modes.
+fn collectives_in_loops_and_after_branches() {
+    // A sum over the warp, by shuffles of two modes.
     check(
         "shfl.sync.down.b32 %r13, %r10, 16, 31, -1; add.u32 %r10, %r10, %r13;
         shfl.sync.down.b32 %r13, %r10, 8, 31, -1; add.u32 %r10, %r10, %r13;
@@ -121,19 +121,20 @@ fn collectives_in_loops_and_behind_branches() {
         shfl.sync.bfly.b32 %r13, %r10, 2, 31, -1; add.u32 %r10, %r10, %r13;
         shfl.sync.bfly.b32 %r13, %r10, 1, 31, -1; add.u32 %r12, %r10, %r13;",
     );
-    // Halves of 64 bits.
+    // The halves of a number of 64 bits.
     check(
         "ld.global.u64 %rd12, [%rd6]; mov.b64 {%r13, %r14}, %rd12;
         shfl.sync.bfly.b32 %r15, %r13, 1, 31, -1; shfl.sync.bfly.b32 %r16, %r14, 1, 31, -1;
         mov.b64 %rd13, {%r15, %r16}; add.u64 %rd13, %rd13, %rd12; cvt.u32.u64 %r12, %rd13;",
     );
-    // A loop whose distance is a register, with affine and uniform registers that live across it.
+    // A loop of shuffles whose distance is in a register, with registers that are live across it: one grows by a step
+    // from lane to lane, and one is the same in all lanes.
     check(
         "mov.u32 %r13, 16; add.u32 %r15, %r0, 7; mul.lo.u32 %r16, %r2, 5;
         round: shfl.sync.bfly.b32 %r14, %r10, %r13, 31, -1; add.u32 %r10, %r10, %r14; add.u32 %r10, %r10, %r15;
         shr.u32 %r13, %r13, 1; setp.ne.u32 %p3, %r13, 0; @%p3 bra round; add.u32 %r12, %r10, %r16;",
     );
-    // Rounds until a vote ends them.
+    // A loop that a vote ends.
     check("mov.u32 %r13, 0;
         round: add.u32 %r13, %r13, 1; and.b32 %r14, %r10, 15; setp.gt.u32 %p3, %r14, %r13; vote.sync.any.pred %p4, %p3, -1;
         @%p4 bra round; mov.u32 %r12, %r13;");
@@ -150,7 +151,7 @@ fn collectives_in_loops_and_behind_branches() {
         "and.b32 %r13, %r6, 31; setp.lt.u32 %p3, %r13, 16; @%p3 bra other;
         shfl.sync.bfly.b32 %r12, %r10, 16, 31, -1; bra end;
         other: shfl.sync.bfly.b32 %r12, %r10, 16, 31, -1; add.u32 %r12, %r12, 1; end:",
-        // Parts of the warp, which are known only when the kernel runs.
+        // Masks of a part of the warp, which are known only when the kernel runs.
         "mov.u32 %r13, -1; setp.lt.u32 %p3, %r6, 32; selp.b32 %r13, 0x0000ffff, %r13, %p3; and.b32 %r14, %r6, 31;
         setp.lt.u32 %p4, %r14, 16; selp.b32 %r13, %r13, -1, %p4; mov.u32 %r12, 1;
         @!%p4 bra skip; @!%p3 bra skip; shfl.sync.down.b32 %r12, %r10, 3, 31, %r13; skip:",
@@ -164,16 +165,16 @@ fn collectives_in_loops_and_behind_branches() {
 }
 
 #[test]
-fn faults_beside_collectives() {
-    // A lane of either group reads outside of memory, before or after the instruction at which groups meet.
+fn faults_before_and_after_collectives() {
+    // One lane reads outside of memory, before or after the instruction at which groups meet.
     for lane in [0, 3, 17, 31, 40, 63] {
-        for (before, behind) in [
+        for (before, after) in [
             ("@%p3 ld.global.u32 %r12, [%rd12];", ""),
             ("", "@%p3 ld.global.u32 %r12, [%rd12];"),
         ] {
             let body = format!(
                 "{LOAD} mov.u64 %rd12, 64; setp.eq.u32 %p3, %r6, {lane}; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 1;
-                {before} shfl.sync.bfly.b32 %r12, %r10, 1, 31, -1; {behind} {STORE}"
+                {before} shfl.sync.bfly.b32 %r12, %r10, 1, 31, -1; {after} {STORE}"
             );
             same_in(&BLOCKS, &body);
         }
@@ -181,9 +182,9 @@ fn faults_beside_collectives() {
 }
 
 #[test]
-fn active_lanes_in_loops_at_which_one_group_leaves() {
+fn active_lanes_in_loops_in_which_one_group_diverges() {
     for limit in [4, 12, 20, 28] {
-        // Lanes of one group part in each round. The others reach the next round first.
+        // Lanes of one group diverge in each round. The other groups reach the next round first.
         let body = format!(
             "{LOAD} and.b32 %r13, %r6, 31; mov.u32 %r15, 0; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 0;
             round: activemask.b32 %r14; add.u32 %r12, %r12, %r14;

@@ -6,11 +6,11 @@ use crate::{Engine, Isa};
 
 const THREADS: u32 = 64;
 const WARP: u32 = 32;
-/// Numbers of each thread.
+/// Count of the numbers that each thread loads.
 const NUMBERS: u32 = 4;
 
-/// `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is invalid if `%p7` is true. `ASSERT`
-/// fails if it is true, in a line of the source that is `%r14`.
+/// Returns a kernel `k` with a body. `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is
+/// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;
@@ -36,7 +36,8 @@ done:
     )
 }
 
-/// Runs a body on each engine with these numbers, compares the reports, and returns true if there is a fault.
+/// Runs the kernel `k` on each engine with these numbers, compares the reports, and returns true if there is a fault.
+/// `body` is for the message.
 fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUMBERS as usize]]) -> bool {
     let input = bench.put(numbers.as_flattened(), u32::to_le_bytes);
     let mut first = None;
@@ -84,7 +85,7 @@ fn the_first_fault_is_reported() {
         setp.eq.u32 %p7, %r13, 3;
         CHECK",
         ),
-        // In a loop that some lanes run after others have run another one.
+        // In a loop that only some lanes run; the others run another loop.
         (
             THREADS,
             "setp.lt.u32 %p1, %r13, 3; @%p1 bra second;
@@ -108,8 +109,8 @@ fn the_first_fault_is_reported() {
         setp.gt.u32 %p7, %r13, 9;
         CHECK",
         ),
-        // Groups stop in different rounds of a loop, because a warp's share ends. The block has only one warp: another
-        // one would run then, earlier or later than in the interpreter.
+        // Groups stop in different rounds of a loop, because they have taken as many backward jumps as a warp may take
+        // at a time. The block has only one warp: another one would run then, earlier or later than in the interpreter.
         (
             WARP,
             "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 90, 7;
@@ -129,7 +130,8 @@ fn the_first_fault_is_reported() {
         @!%p2 st.shared.u32 [%r22], %r6;
         add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;",
         ),
-        // On both sides of a barrier in a loop. All groups of the block run in one call from barrier to barrier.
+        // On both sides of a barrier in a loop. One call of compiled code runs all groups of the block from barrier to
+        // barrier.
         (
             THREADS,
             "again: setp.eq.u32 %p7, %r5, %r11;
@@ -176,7 +178,7 @@ fn the_first_fault_is_reported() {
         CHECK
         add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
         ),
-        // Assertions, which are reported for all lanes that they fail for at once, in one line of the source.
+        // Assertions. If the assertion of one line fails for several lanes at once, they are in one report.
         (
             THREADS,
             "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
@@ -234,6 +236,6 @@ fn the_first_fault_is_reported() {
                 .collect();
             faults += u32::from(same_report(&mut bench, threads, body, &numbers));
         }
-        assert!(faults > 5, "{faults}: {body}");
+        assert!(faults > 5, "only {faults} of 24 rounds have a fault: {body}");
     }
 }

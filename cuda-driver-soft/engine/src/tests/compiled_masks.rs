@@ -1,15 +1,15 @@
-//! Branches at which lanes of a group part in compiled code, against the interpreter.
+//! Branches at which lanes of a group diverge in compiled code, against the interpreter.
 
 use super::compiled::{counts, same, same_in};
 use crate::{Counts, Engine, Isa};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
-/// row, the lane.
+/// row, the lane. `%r20` and `%r21` are 0.
 const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
 /// Stores `%r20` and `%r21`.
 const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 
-/// Runs a body, none of which leaves compiled code if `inside` is true.
+/// Compares engines. If `inside` is true, no group may leave compiled code before the end of the kernel.
 fn check(body: &str, inside: bool) {
     let body = format!("{LOAD} {body} {STORE}");
     same(&body);
@@ -29,7 +29,7 @@ fn sides_of_branches() {
         "setp.eq.u32 %p1, %r12, 31;",
         "setp.lt.u32 %p1, %r3, 2;",
     ] {
-        // One side, and both.
+        // Code on one side, and on both.
         check(
             &format!("{condition} @%p1 bra join; add.u32 %r20, %r10, 3; mul.lo.u32 %r21, %r12, %r10; join:"),
             true,
@@ -69,22 +69,22 @@ fn sides_of_branches() {
 fn loops_that_lanes_leave_one_by_one() {
     for body in [
         "and.b32 %r13, %r10, 7; round: add.u32 %r20, %r20, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
-        // A counter that all lanes of the loop have in common.
+        // A counter that is the same in all lanes that run the loop.
         "and.b32 %r13, %r10, 7; mov.u32 %r14, 0; round: mad.lo.u32 %r20, %r14, %r11, %r20; add.u32 %r14, %r14, 1;
         setp.lt.u32 %p1, %r14, %r13; @%p1 bra round;",
-        // A branch inside, and an end in the middle.
+        // A branch inside the loop, and an exit in its middle.
         "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; and.b32 %r14, %r21, %r11; setp.eq.u32 %p1, %r14, 0; @%p1 bra next;
         mad.lo.u32 %r20, %r20, 3, %r21; setp.gt.u32 %p2, %r20, 5000; @%p2 bra end;
         next: setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; end:",
-        // Loops inside of loops and branches.
+        // Loops inside loops and branches.
         "and.b32 %r13, %r10, 3; and.b32 %r14, %r11, 3; setp.lt.u32 %p1, %r12, 20; @!%p1 bra join;
         outer: mov.u32 %r15, 0; inner: add.u32 %r20, %r20, %r15; add.u32 %r15, %r15, 1; setp.lt.u32 %p1, %r15, %r14; @%p1 bra inner;
         add.u32 %r21, %r21, 1; setp.le.u32 %p1, %r21, %r13; @%p1 bra outer; join:",
     ] {
         check(body, true);
     }
-    // A loop that is entered in its middle, whose branch has two backward targets, inside of a branch. The register
-    // that both the loop and the code behind it use is the same in all lanes.
+    // A loop on one side of a branch. It is entered in its middle, and goes on at either of two places. The register
+    // that both the loop and the code after it use is the same in all lanes.
     check(
         "and.b32 %r13, %r10, 7; and.b32 %r14, %r12, 3; add.u32 %r15, %r2, 40; setp.ge.u32 %p1, %r12, 25; @%p1 bra outside; bra first;
         back: setp.ge.u32 %p2, %r14, 2; @%p2 bra second;
@@ -93,7 +93,7 @@ fn loops_that_lanes_leave_one_by_one() {
         after: add.u32 %r15, %r3, 1000; add.u32 %r20, %r20, %r15; outside:",
         false,
     );
-    // More rounds than compiled code runs in one turn.
+    // More rounds than compiled code runs at a time.
     same_in(
         &[(64, 1)],
         &format!(
@@ -101,7 +101,7 @@ fn loops_that_lanes_leave_one_by_one() {
             round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; {STORE}"
         ),
     );
-    // Lanes begin rounds early, from several places.
+    // Lanes go on with the next round from several places.
     check(
         "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.ge.u32 %p1, %r21, %r13; @%p1 bra end; and.b32 %r14, %r21, %r11;
         setp.eq.u32 %p1, %r14, 0; @%p1 bra round; add.u32 %r20, %r20, %r21; bra round; end:",
@@ -156,12 +156,12 @@ fn accesses_of_some_lanes() {
             "st.shared.v2.u32 [%r13 + 8], {%r10, %r11};",
             "st.shared.v4.u32 [%r13], {%r10, %r11, %r12, %r15};",
             "mov.b64 %rd9, {%r11, %r10}; st.shared.u64 [%r13], %rd9;",
-            // Addresses that differ by other numbers, or follow each other.
+            // Addresses in another order, and consecutive ones.
             "xor.b32 %r17, %r13, 16; st.shared.u32 [%r17 + 12], %r11;",
             "shr.u32 %r17, %r14, 2; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; st.shared.u32 [%r17], %r11;",
             "shr.u32 %r17, %r14, 1; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; mov.b64 %rd9, {%r11, %r10}; st.shared.u64 [%r17], %rd9;",
             "shr.u32 %r17, %r14, 4; mov.u32 %r18, part; add.u32 %r17, %r17, %r18; st.shared.u8 [%r17], %r11;",
-            // An address that all lanes have.
+            // The same address in all lanes.
             "mov.u32 %r17, part; st.shared.u32 [%r17 + 4], %r2; ld.shared.u32 %r21, [%r17 + 4];",
             // A call of the interpreter.
             "atom.shared.add.u32 %r21, [%r13], %r10;",
@@ -174,7 +174,7 @@ fn accesses_of_some_lanes() {
                 false,
             );
         }
-        // Lanes that do not run have addresses that are invalid.
+        // Lanes that do not run have an invalid address, or one that other lanes change.
         for load in [
             "selp.b64 %rd10, 0, %rd6, %p1; @%p1 bra join; ld.global.u32 %r20, [%rd10]; st.global.u32 [%rd10 + 8], %r20; ld.global.u32 %r21, [%rd10 + 8]; join:",
             "sub.u64 %rd10, %rd6, 16; @%p1 bra join; ld.global.u32 %r20, [%rd10 + 16]; add.u64 %rd10, %rd10, %rd5; join:",
@@ -208,12 +208,12 @@ fn lanes_that_wait_for_waiting_lanes() {
         st.shared.u32 [%r13], %r14; bar.sync 0; setp.eq.u32 %p1, %r12, 0; setp.ne.or.u32 %p1, %r3, 0, %p1;";
     // Only lanes of the first block wait.
     for body in [
-        // The loop comes first, so that the other lanes run only when it takes a break.
+        // The loop comes first, so that the other lanes run only when it is suspended.
         "@%p1 bra set; round: add.u32 %r21, %r21, 1; ld.shared.u32 %r14, [%r13]; setp.eq.u32 %p2, %r14, 0; @%p2 bra round; bra join;
         set: mov.u32 %r15, 1; st.shared.u32 [%r13], %r15; join: mov.u32 %r21, 0; add.u32 %r20, %r10, %r11;",
         "@!%p1 bra round; mov.u32 %r15, 1; st.shared.u32 [%r13], %r15; bra join;
         round: ld.shared.u32 %r14, [%r13]; setp.eq.u32 %p2, %r14, 0; @%p2 bra round; join: add.u32 %r20, %r10, %r11;",
-        // The other lanes have left the loop.
+        // The lanes that set the word have left the same loop.
         "round: ld.shared.u32 %r14, [%r13]; setp.ne.u32 %p3, %r14, 0; or.pred %p2, %p1, %p3; @!%p2 bra round;
         st.shared.u32 [%r13], %r2;",
     ] {

@@ -1,10 +1,11 @@
-//! Kernels whose results depend on the order of threads, in compiled code: the interpreter's order, and as many
-//! instructions.
+//! Kernels whose results depend on the order of threads. Compiled code must run the threads in the interpreter's order,
+//! and count as many instructions.
 
 use super::compiled::{counts, same_in};
 use crate::{Engine, Isa};
 
-/// Block shapes: of whole warps in one row, which are compiled, and of others.
+/// Block shapes: those whose warps lie in one row each, for which such kernels are compiled, and one whose warps lie in
+/// two rows.
 const BLOCKS: [(u32, u32); 5] = [(64, 1), (96, 1), (32, 2), (40, 1), (16, 4)];
 
 /// Loads a number of the thread into `%r10`, whose low bits are in `%r11`.
@@ -12,7 +13,8 @@ const LOAD: &str = "ld.global.u32 %r10, [%rd6]; and.b32 %r11, %r10, 15; mov.u32 
 /// Stores `%r12`, and `%f1` above it.
 const STORE: &str = "mov.b32 %r13, %f1; mov.b64 %rd9, {%r12, %r13}; st.global.u64 [%rd3], %rd9;";
 
-/// Compares engines, and returns the percentage of instructions that compiled code runs.
+/// Compares engines, and returns the percentage of instructions that compiled code runs; 100 on a CPU for which nothing
+/// is compiled.
 fn check(operation: &str) -> u64 {
     let body = format!("{LOAD} {operation} {STORE}");
     same_in(&BLOCKS, &body);
@@ -21,7 +23,7 @@ fn check(operation: &str) -> u64 {
     }
     let (interpreted, _) = counts(&body, Engine::Interpreter);
     let (compiled, _) = counts(&body, Engine::Compiled { lanes: 16 });
-    // Numbers of instructions decide when other blocks and warps run.
+    // The number of instructions decides when other blocks and warps run.
     assert_eq!(compiled.all, interpreted.all, "{operation}");
     100 * compiled.compiled / compiled.all
 }
@@ -45,14 +47,14 @@ fn atomics_with_results() {
 
 #[test]
 fn loops_and_branches_around_atomics() {
-    // Rounds that are the same in all threads.
+    // The same number of rounds in all threads.
     let percent = check(
         "mov.u32 %r14, 0;
         round: atom.global.add.u32 %r15, [%rd1], %r14; add.u32 %r12, %r12, %r15; add.u32 %r14, %r14, 1;
         setp.lt.u32 %p1, %r14, %r2; @%p1 bra round;",
     );
     assert!(percent >= 90, "{percent}");
-    // Rounds that are the same in a group, in a warp, or in no lanes.
+    // The same number of rounds in each group or in each warp, or different numbers in neighbouring lanes.
     for shift in [4, 5, 0] {
         check(&format!(
             "shr.u32 %r16, %r6, {shift}; and.b32 %r16, %r16, 3; mov.u32 %r14, 0;
@@ -66,7 +68,7 @@ fn loops_and_branches_around_atomics() {
         small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
         "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; @%p1 bra small; atom.global.add.u32 %r12, [%rd1], 5; bra end;
         small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
-        // A value that is the same in each group, but not in the warp, and a branch on it behind a barrier.
+        // A value that is the same in each group, but not in the warp, and a branch on it after a barrier.
         "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; mov.u32 %r16, 0; @%p1 bra skip; mov.u32 %r16, 1;
         skip: bar.sync 0; setp.eq.u32 %p2, %r16, 0; @%p2 bra other; atom.global.add.u32 %r12, [%rd1], 3; bra end;
         other: atom.global.exch.b32 %r12, [%rd1], %r0; end: add.u32 %r12, %r12, 1;",

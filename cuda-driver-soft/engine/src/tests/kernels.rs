@@ -1,4 +1,4 @@
-//! The repository's kernels, with results computed here.
+//! The repository's kernels in `tests/kernels`: results of simple ones, and a check that the engine can run all.
 
 use super::{Arg, Bench, on_each_isa};
 

@@ -1,4 +1,4 @@
-//! Runs PTX text on the engine, without a driver.
+//! Tests of the engine, which run PTX text without a driver, and their helpers.
 
 mod block_shapes;
 mod bulk;
@@ -38,7 +38,7 @@ use crate::{Execution, Isa, Launch, Options, Program, Progress};
 
 use std::sync::Arc;
 
-/// A loaded program and its allocations, which are freed when it is dropped.
+/// A loaded program and device memory, which is freed on drop.
 struct Bench {
     program: Arc<Program>,
     isa: Isa,
@@ -55,6 +55,7 @@ enum Arg {
 }
 
 impl Bench {
+    /// Loads PTX text.
     fn text(ptx: &str, isa: Isa) -> Self {
         // Code for sm_90a runs only on sm_90.
         let sm = if ptx.contains(".target sm_90a") { 90 } else { 120 };
@@ -70,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// Loads a module of the repository's kernels.
+    /// Loads a module of the repository's kernels, which are in `tests/kernels`.
     fn file(name: &str, isa: Isa) -> Self {
         let path = format!(
             "{}/../../tests/kernels/generated/{name}.ptx",
@@ -82,12 +83,14 @@ impl Bench {
         )
     }
 
+    /// Allocates device memory, and returns its address.
     fn bytes(&mut self, bytes: u64) -> u64 {
         let address = address_space().alloc(AllocationKind::Device, 77, bytes).unwrap();
         self.owned.push(address);
         address
     }
 
+    /// Copies values to new device memory, and returns its address.
     fn put<T: Copy, const N: usize>(&mut self, values: &[T], to_bytes: fn(T) -> [u8; N]) -> u64 {
         let bytes: Vec<u8> = values.iter().flat_map(|v| to_bytes(*v)).collect();
         let address = self.bytes(bytes.len() as u64);
@@ -95,6 +98,7 @@ impl Bench {
         address
     }
 
+    /// Reads `count` values from device memory.
     fn get<T, const N: usize>(&self, address: u64, count: usize, from_bytes: fn([u8; N]) -> T) -> Vec<T> {
         let mut bytes = vec![0; count * N];
         address_space().read(address, &mut bytes).unwrap();
@@ -104,6 +108,7 @@ impl Bench {
             .collect()
     }
 
+    /// Returns a launch with a large budget and default options, which a test may change.
     fn launch(&self, kernel: &str, grid: impl Into<Dim>, block: impl Into<Dim>, args: &[Arg]) -> Launch {
         let kernel = self
             .program
