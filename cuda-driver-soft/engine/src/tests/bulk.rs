@@ -19,8 +19,8 @@ const WAIT: &str = "
 
 #[test]
 fn bulk_copies_to_and_from_shared_memory() {
-    // Thread 0 copies 256 bytes in, all threads wait for them, each adds 1 to its word, thread 0 copies them out. Then
-    // it copies 32 of them inside shared memory, and those out.
+    // Thread 0 copies 256 bytes to shared memory, all threads wait for them, each adds 1 to its word, and thread 0
+    // copies the words to global memory. Then it copies 32 bytes within shared memory, and from there to global memory.
     for form in [
         "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r2];",
         "shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], %r4, [bar];",
@@ -83,6 +83,7 @@ fn bulk_reductions() {
         assert!((0..16u32).all(|i| got[64 + i as usize] == 0x00ff_00ff ^ i));
         // `inc` counts up to the number in shared memory, then starts again from zero.
         assert_eq!(got[80..84], [0, 1, 0, 0]);
+        // Word 18, to which word 2 was added: before, each word was its number.
         assert_eq!(got[84], 18 + 2);
     });
 }

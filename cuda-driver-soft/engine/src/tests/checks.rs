@@ -1,10 +1,11 @@
-//! Right and wrong kernels in pairs: the checkers find every error at its line, and nothing in the right kernels.
+//! Tests of the checkers, most of them with pairs of a right and a wrong kernel: the checkers must find the error at
+//! its line, and nothing in the right kernel.
 
 use super::{Arg, Bench};
 use crate::check::{Checker, Checks, Finding, Place};
 use crate::{Isa, Launch, Options, Progress};
 
-/// Words of each of the three buffers of a kernel.
+/// Number of 32-bit words in each of the three buffers of a kernel.
 const WORDS: u32 = 4096;
 
 /// A kernel of a pair.
@@ -12,11 +13,12 @@ struct Case {
     name: String,
     grid: u32,
     block: u32,
-    /// Lines at which the error is found; none for a right kernel.
+    /// Lines at which the error may be found; none for a right kernel.
     lines: Vec<u32>,
 }
 
-/// Returns the kernels of a file.
+/// Returns the kernels of a file. A comment before each kernel has its grid and block; `// FINDS` marks the lines of
+/// the error.
 fn cases(file: &str) -> Vec<Case> {
     let path = format!("{}/../../tests/kernels/{file}.cu", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -42,7 +44,7 @@ fn cases(file: &str) -> Vec<Case> {
     cases
 }
 
-/// Runs a kernel with these checks.
+/// Runs a kernel with these checks, and returns their findings.
 fn findings(file: &str, case: &Case, checks: Checks) -> Vec<Finding> {
     let checker = Checker::new(checks);
     let mut bench = Bench::file(file, Isa::best());
@@ -108,7 +110,7 @@ fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
             let wrong = case.name.ends_with("_wrong");
             assert_eq!(wrong, !case.lines.is_empty(), "{}", case.name);
             pairs += u32::from(wrong);
-            // A race may also make a thread read memory before it is written, at the same line.
+            // Because of a race, a thread may also read memory before it is written, at the same line.
             let at_its_line = |f: &Finding| f.places.iter().any(|p| case.lines.contains(&p.line()));
             if wrong != found.iter().any(|f| f.check == check) || !found.iter().all(at_its_line) {
                 let wanted = &case.lines;
@@ -121,10 +123,11 @@ fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(pairs >= 30, "{pairs} pairs");
+    assert!(pairs >= 30, "only {pairs} pairs");
 }
 
-/// In clusters of two blocks, each thread writes to its own shared memory and reads the other block's.
+/// Returns a kernel for clusters of two blocks. Each thread writes a word to the shared memory of its block, and reads
+/// a word from that of the other block after `barrier`.
 fn exchange_in_a_cluster(barrier: &str) -> String {
     format!(
         "
@@ -248,7 +251,8 @@ fn a_load_before_a_compare_and_swap_of_its_address_does_not_race() {
     }
 }
 
-/// A warp stores a matrix to shared memory with `wmma` and reads it in another order.
+/// Returns a kernel whose warp stores a matrix of 1024 bytes to shared memory with `wmma`. After `between`, the lanes
+/// read one word each of the 128 bytes from offset `first` on.
 fn matrix_in_shared_memory(between: &str, first: u32) -> String {
     let registers = |class: &str| (0..8).map(|i| format!("%{class}{i}")).collect::<Vec<_>>().join(", ");
     let stored = registers("f");
@@ -332,7 +336,8 @@ fn shared_memory_that_another_block_writes_is_initialised() {
             }}"
         )
     };
-    // Each block writes the other one's memory; or all blocks of four write to two of them.
+    // Each block of two writes the other one's memory. Then, all blocks of four write the memory of the first two, and
+    // the other two read memory that no block has written.
     for (target, cluster, expected) in [("xor", 2, 0), ("and", 4, 1)] {
         let mut bench = Bench::text(&kernel(target), Isa::best());
         let checker = Checker::new(Checks::INIT);
@@ -345,7 +350,7 @@ fn shared_memory_that_another_block_writes_is_initialised() {
     }
 }
 
-/// Runs a kernel with these instructions, as [`checks_of_module`] does.
+/// Runs a kernel with these instructions, like [`checks_of_module`].
 fn checks_of(body: &str, shape: (u32, u32), checks: Checks) -> Vec<Checks> {
     let text = format!(
         ".version 7.0
@@ -356,7 +361,7 @@ fn checks_of(body: &str, shape: (u32, u32), checks: Checks) -> Vec<Checks> {
     checks_of_module(&text, shape, checks)
 }
 
-/// Runs the kernel `k` of one buffer of 64 words, with these checks, and returns the check of each finding.
+/// Runs the kernel `k`, whose parameter is a buffer of 64 words, with these checks. Returns the check of each finding.
 fn checks_of_module(text: &str, (grid, block): (u32, u32), checks: Checks) -> Vec<Checks> {
     let mut bench = Bench::text(text, Isa::best());
     let checker = Checker::new(checks);
@@ -404,7 +409,7 @@ fn a_copy_to_shared_memory_must_be_waited_for() {
     }
 }
 
-/// The threads of a block read what other threads copied: both a wait and a barrier are needed.
+/// The threads of a block read words that other threads copied: both a wait and a barrier are needed.
 #[test]
 fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
     let kernel = |between: &str| {
@@ -472,9 +477,9 @@ fn a_fence_in_a_block_does_not_order_blocks() {
     }
 }
 
-/// Two warps of three meet at a barrier of their own before all do.
+/// Two of three warps meet at barrier 1 before all three meet at barrier 0.
 #[test]
-fn a_fence_before_a_barrier_of_two_warps_counts_behind_it() {
+fn a_fence_before_a_barrier_of_two_warps_counts_after_it() {
     let kernel = |fence: &str| {
         format!(
             ".reg .b32 %r<5>;

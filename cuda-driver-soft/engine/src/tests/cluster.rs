@@ -1,4 +1,5 @@
-//! Clusters of several blocks: special registers, distributed shared memory, the cluster's barrier.
+//! Clusters of several blocks: special registers, distributed shared memory, the cluster's barrier, asynchronous
+//! operations, and faults.
 
 use super::{Arg, Bench, Dim, on_each_isa};
 use crate::Isa;
@@ -116,8 +117,8 @@ fn distributed_shared_memory() {
     });
 }
 
-/// An address in a block's shared memory names the same memory in other blocks, also in a function that several blocks
-/// call.
+/// A generic address in a block's shared memory names the same memory in the other blocks of the cluster. Here, a
+/// function that all blocks call returns the address.
 #[test]
 fn addresses_are_valid_in_the_whole_cluster() {
     let text = module(
@@ -231,7 +232,8 @@ fn the_barrier_ignores_warps_that_have_exited() {
     let mut bench = Bench::text(&text, Isa::best());
     let out = bench.bytes(16);
     assert_eq!(run(&bench, 4, 64, [4, 1, 1], out), None);
-    // All threads arrive before the first wait, but some may count only after others have passed it.
+    // All threads arrive before any passes the first wait, but some add 1 to their block's word only after others have
+    // read it.
     let got = bench.get(out, 4, u32::from_le_bytes);
     assert_eq!(got[2], 0);
     assert!([0, 1, 3].iter().all(|i| got[*i] <= 160 && got[*i] >= 1), "{got:?}");

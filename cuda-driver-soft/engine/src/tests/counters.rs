@@ -4,7 +4,7 @@ use super::{Arg, Bench, Dim};
 use crate::count::{Counters, LaunchProfile, Profile};
 use crate::{Isa, Progress};
 
-/// Runs a kernel on this many host threads. `out` and `more` are 64 KiB of zeros each.
+/// Runs a kernel on this many host threads, and returns its counters. `out` and `more` are 64 KiB of zeros each.
 fn profile_on(threads: u32, body: &str, grid: u32, block: Dim) -> LaunchProfile {
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n\
@@ -30,7 +30,7 @@ fn profile_on(threads: u32, body: &str, grid: u32, block: Dim) -> LaunchProfile 
     launches.remove(0)
 }
 
-/// Runs a kernel on 1, 2 and 16 host threads, which must give the same numbers.
+/// Runs a kernel on 1, 2 and 16 host threads, which must give the same counters, and returns these.
 fn profile(body: &str, grid: u32, block: impl Into<Dim>) -> LaunchProfile {
     let block = block.into();
     let size = block.0;
@@ -63,7 +63,7 @@ fn a_copy_of_rows() {
         4,
         256,
     );
-    // 4 blocks of 8 warps; 8 instructions before the load, and `ret`.
+    // 4 blocks of 8 warps; 8 instructions of `WORD`, the load, the store, and `ret`.
     let warps = 4 * 8;
     assert_eq!(found.instructions, 11 * warps);
     assert_eq!(found.thread_instructions, 11 * warps * 32);
@@ -99,7 +99,8 @@ fn a_partial_block() {
 
 #[test]
 fn strides_and_offsets() {
-    // Each thread loads from a sector of its own; then rows begin in the middle of a sector.
+    // Each thread loads from a sector of its own; rows begin 4 bytes after the beginning of a sector; all threads load
+    // the same word, and the same 16 bytes.
     let body = format!(
         "{WORD} mad.wide.u32 %rd5, %r4, 32, %rd2; ld.global.u32 %r5, [%rd5]; ld.global.u32 %r5, [%rd4+4];
         ld.global.u32 %r5, [%rd2]; ld.global.v4.u32 {{%r5, %r6, %r7, %r8}}, [%rd2+16];"
@@ -170,14 +171,14 @@ fn wide_accesses_of_shared_memory() {
         ld.shared.v2.u32 {%r5, %r6}, [%r3]; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4]; ld.shared.u32 %r5, [%r3];
         ld.shared.u32 %r5, [s+4]; ld.shared.u8 %r5, [%r3];";
     let found = total(body, 3, 32);
-    // 8 bytes take 2 passes and 16 bytes 4, without conflicts; a stride of two words takes 2 instead of 1.
+    // 8 bytes take 2 wavefronts and 16 bytes 4, without conflicts; a stride of two words takes 2 instead of 1.
     assert_eq!(found.shared_load_requests, 3 * 5);
     assert_eq!(found.shared_load_wavefronts, 3 * (2 + 4 + 2 + 1 + 2));
     assert_eq!(found.shared_load_conflicts, 3 * 2);
 }
 
 #[test]
-fn branches_taken_apart() {
+fn divergent_branches_and_uniform_ones() {
     let body = format!(
         "{WORD} and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; @%p1 bra EVEN;
         st.global.u32 [%rd3], %r1; bra JOIN;
@@ -232,13 +233,13 @@ fn time_at_barriers() {
         WAIT: bar.sync 0; bar.sync 1;";
     let found = profile(body, 5, 64);
     assert_eq!((found.total.barriers, found.total.barrier_wait), (5 * 4, 5 * 12));
-    let waits: Vec<u64> = found
+    let arrivals: Vec<u64> = found
         .instructions
         .iter()
         .filter(|i| i.opcode.starts_with("bar"))
         .map(|i| i.counters.barriers)
         .collect();
-    assert_eq!(waits, [10, 10]);
+    assert_eq!(arrivals, [10, 10]);
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn local_memory_and_calls() {
     let execution = Bench::run(launch);
     assert_eq!(execution.fault().map(|f| f.to_string()), None);
     let found = profile.take().remove(0).total;
-    // The values of calls are in registers. A word of 32 lanes is 128 bytes.
+    // Arguments and results of calls are in registers, not in memory. A word of 32 lanes is 128 bytes: 4 sectors.
     assert_eq!(found.instructions, 10 + 4);
     assert_eq!((found.local_store_requests, found.local_store_sectors), (2, 4 + 8));
     assert_eq!((found.local_load_requests, found.local_load_sectors), (1, 4));

@@ -4,7 +4,7 @@ use super::{Arg, Bench};
 use crate::{Fault, FaultKind, Isa, Launch, Options};
 use ptx::ir::Space;
 
-/// Runs the kernel `k` of a module with a warp, and returns its fault.
+/// Runs the kernel `k` of a module in one warp, and returns its fault.
 fn fault_of(ptx: &str) -> Fault {
     let bench = Bench::text(ptx, Isa::best());
     let execution = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(0)]));

@@ -1,5 +1,5 @@
-//! Products of matrices of small integers and of bits. The layout of fragments is written here a second time, from the
-//! manual's pages.
+//! Products of matrices of integers of 4 bits and of 1 bit. The tests compute the layout of fragments by themselves, as
+//! the PTX manual describes it.
 
 use super::{Arg, Bench, on_each_isa};
 
@@ -12,18 +12,20 @@ fn random(state: &mut u64) -> u32 {
 }
 
 struct Case {
-    /// m, n, k
+    /// The sizes m, n and k.
     shape: [usize; 3],
     /// Bits per element of A and of B.
     bits: usize,
+    /// True if the elements of A, and of B, are signed.
     signed: [bool; 2],
     opcode: &'static str,
-    /// One product.
+    /// Multiplies two elements.
     times: fn(i64, i64) -> i64,
+    /// True if a sum outside of `i32` becomes the nearest `i32` (`.satfinite`).
     limit: bool,
 }
 
-/// Returns row and column of element `i` of a lane's fragment of A.
+/// Returns the row and the column of element `i` of a lane's fragment of A.
 fn place_of_a(case: &Case, lane: usize, i: usize) -> (usize, usize) {
     let per = 32 / case.bits;
     let (group, thread) = (lane / 4, lane % 4);
@@ -155,7 +157,8 @@ fn elements_of_four_bits_and_of_one() {
     check(&one([16, 8, 256], ".s32.b1.b1.s32.xor.popc", |a, b| a ^ b));
 }
 
-/// A `wmma` product of an 8 x k matrix by a k x 8 one, with rows (columns of B) `stride` elements apart.
+/// Checks a `wmma` product of an 8 x k matrix A and a k x 8 matrix B, and returns it. Rows of A and columns of B are
+/// `stride` elements apart. `types` has the type of elements and the shape.
 fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) -> Vec<i32> {
     let (mut state, per) = (11, 32 / bits);
     let words: Vec<u32> = (0..2 * 8 * stride / per).map(|_| random(&mut state)).collect();

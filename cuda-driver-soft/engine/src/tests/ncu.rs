@@ -1,7 +1,7 @@
 //! Counters compared with the values of Nsight Compute for the same kernels.
 //!
-//! `ncu/kernels.cu` was compiled by nvcc 13.0 for sm_90 with `-lineinfo`; `ncu/kernels.ptx` is the PTX text, and
-//! `ncu/values.txt` has what ncu counted on an H200.
+//! nvcc 13.0 has compiled `ncu/kernels.cu` for sm_90 with `-lineinfo`. `ncu/kernels.ptx` is the PTX text, and
+//! `ncu/values.txt` has the values that Nsight Compute (ncu) counted on an H200.
 
 use super::{Arg, Bench, Dim};
 use crate::Isa;
@@ -41,7 +41,7 @@ fn counted() -> BTreeMap<&'static str, Counters> {
     all
 }
 
-/// Counters that are the same for the PTX instructions here and for machine instructions on a GPU.
+/// Counters of PTX instructions here that equal ncu's counters of machine instructions, except those in [`DIFFERENT`].
 const SAME: [&str; 17] = [
     "global_load_requests",
     "global_load_sectors",
@@ -62,8 +62,8 @@ const SAME: [&str; 17] = [
     "shared_bytes",
 ];
 
-/// Counters that differ because ptxas changes the code: kernel, counter, value here, value of ncu. `count/ncu.md` has
-/// the reasons.
+/// Counters in [`SAME`] that differ because ptxas changes the code: kernel, counter, value here, value of ncu.
+/// `count/ncu.md` has the reasons.
 const DIFFERENT: [(&str, &str, u64, u64); 8] = [
     // Loads of neighbouring words become one wide load.
     ("matmul", "shared_load_requests", 2048, 1280),
@@ -101,13 +101,13 @@ fn memory_counters_are_those_of_nsight_compute() {
                 different.push((*kernel, name, value, theirs));
             }
         }
-        // Arithmetic is the same, too. ncu counts threads.
+        // Arithmetic is the same, too. The counters count instructions of warps, and ncu those of threads.
         let threads = |counter: u64| counter as f64 * 32.0;
         for (value, metric) in [
             (counters.fp64, "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"),
             (counters.fp32, "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum"),
         ] {
-            // In `reduce` not all threads add.
+            // In `reduce`, some additions run in one thread only.
             if *kernel != "reduce" {
                 let theirs = values.get(&(*kernel, metric)).copied().unwrap_or(0.0);
                 assert_eq!(threads(value), theirs, "{kernel} {metric}");
@@ -118,7 +118,7 @@ fn memory_counters_are_those_of_nsight_compute() {
     wanted.sort_unstable();
     different.sort_unstable();
     assert_eq!(different, wanted);
-    // ncu counts reductions apart, and ptxas combines `atomicMax` of all threads on one address: 1 sector, not 32.
+    // ncu counts reductions separately, and ptxas combines `atomicMax` of all threads on one address: 1 sector, not 32.
     let of = |metric: &str| values.get(&("atomics", metric)).copied().unwrap_or(0.0) as u64;
     let sum = |what: &str| {
         let kinds = ["atom", "red"].map(|kind| format!("l1tex__t_{what}_pipe_lsu_mem_global_op_{kind}.sum"));

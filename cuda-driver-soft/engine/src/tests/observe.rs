@@ -11,12 +11,14 @@ use ptx::ir::{FuncId, Space};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The events of all workers: by PTX line the runs and lanes of instructions, and lines of text.
+/// The counts and events of all workers.
 #[derive(Default)]
 struct Seen {
     /// Runs, lanes, and lanes whose guard holds, by PTX line.
     lines: BTreeMap<u32, [u64; 3]>,
+    /// The events, as text.
     events: Vec<String>,
+    /// Number of launches that have ended.
     ended: u32,
 }
 

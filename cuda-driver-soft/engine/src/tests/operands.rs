@@ -3,7 +3,8 @@
 
 use super::{Arg, Bench, on_each_isa};
 
-/// Runs `kernel(u64 out)` with one warp, and returns the values that lane `i` stored at `out + 16 * i`.
+/// Runs a body in one warp, and returns `%r10` to `%r13` of each lane. In the body, `%rd1` is the address of the
+/// output, `%r0` is the lane, and `%rd2` is the address of its 16 bytes of output.
 fn run(body: &str) -> Vec<[u32; 4]> {
     let mut results = Vec::new();
     on_each_isa(|isa| {

@@ -1,4 +1,4 @@
-//! Divergence, barriers, collective instructions, and threads that wait for one another.
+//! Divergence, barriers, collective instructions, threads that wait for one another, and budgets of instructions.
 
 use super::{Arg, Bench, on_each_isa};
 use crate::{FaultKind, Isa};
@@ -7,7 +7,7 @@ fn module(body: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
 }
 
-/// Runs `kernel(u64 out)` and returns `count` words of `out`.
+/// Runs `k(u64 out)` and returns `count` words of `out`.
 fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
     let mut results = Vec::new();
     on_each_isa(|isa| {
@@ -16,14 +16,14 @@ fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
         bench.run_well("k", grid, block, &[Arg::U64(out)]);
         let got = bench.get(out, count, u32::from_le_bytes);
         if let Some(before) = results.first() {
-            assert_eq!(before, &got, "both instruction sets give the same");
+            assert_eq!(before, &got, "the instruction sets give different words");
         }
         results.push(got);
     });
     results.swap_remove(0)
 }
 
-/// Runs `kernel(u64 out)`, which must fault, and returns the fault.
+/// Runs `k(u64 out)`, which must fault, and returns the fault.
 fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
     let mut bench = Bench::text(&module(ptx), Isa::best());
     let out = bench.bytes(4096);
@@ -32,7 +32,7 @@ fn fault(ptx: &str, grid: u32, block: u32) -> crate::Fault {
 }
 
 #[test]
-fn lanes_reconverge_behind_branches_and_loops() {
+fn lanes_reconverge_after_branches_and_loops() {
     // The number of iterations grows with the lane's number; then all lanes are active again.
     let got = words(
         ".visible .entry k(.param .u64 out) {
@@ -67,13 +67,13 @@ fn lanes_reconverge_behind_branches_and_loops() {
         let rounds = lane.saturating_sub(odd) + 1;
         let base = if odd == 1 { 1000 } else { 2000 };
         assert_eq!(got[2 * lane as usize], base + rounds, "lane {lane}");
-        assert_eq!(got[2 * lane as usize + 1], !0, "all lanes are back together");
+        assert_eq!(got[2 * lane as usize + 1], !0, "active lanes that lane {lane} saw");
     }
 }
 
 #[test]
 fn a_spin_lock_inside_a_warp() {
-    // A spin lock inside a warp: it hangs on hardware that cannot schedule lanes independently.
+    // The lanes of a warp wait for one another: this hangs on hardware that cannot schedule lanes independently.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -173,8 +173,9 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
 
 #[test]
 fn rings_of_blocks_take_a_time_that_is_linear_in_their_number() {
-    // A number passes all blocks of a ring several times, upwards or downwards. All blocks are in progress. Two rounds
-    // of all blocks are enough for each time, whatever the order in which the blocks have started.
+    // A number passes all blocks of a ring several times, upwards or downwards. All blocks are in progress, because the
+    // launch is cooperative. Two rounds of all blocks are enough for each time that the number passes the ring, in
+    // whatever order the blocks have started.
     const TIMES: u32 = 8;
     let steps = |blocks: u32, step: u32| {
         let body = format!(
@@ -233,8 +234,8 @@ fn rings_of_blocks_take_a_time_that_is_linear_in_their_number() {
 
 #[test]
 fn a_barrier_counts_warps_and_passes_values() {
-    // Of 64 threads, 16 exit first. Each result combines whether all or any predicates are true, how many are, and the
-    // value of another thread.
+    // Of 64 threads, 16 exit first. Each result combines the conjunction and the disjunction of the predicates, the
+    // number of those that are true, and the value of another thread.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<6>; .reg .b32 %r<8>; .reg .b64 %rd<4>;

@@ -19,7 +19,7 @@ const ENGINES: [Engine; 2] = [Engine::Interpreter, Engine::Compiled { lanes: 16 
 
 #[test]
 fn a_block_waits_for_a_later_one() {
-    // The blocks around it have few instructions. The kernel has only weak loads.
+    // Block 200 waits for block 203. The other blocks have few instructions, and the kernel has only weak loads.
     for engine in ENGINES {
         let mut bench = bench(
             "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r3, 1; setp.ne.u32 %p1, %r1, 200; @%p1 bra set;
@@ -64,7 +64,8 @@ fn the_lowest_fault_is_reported() {
     }
 }
 
-/// Returns the numbers of the blocks that a worker takes.
+/// Counts `over` blocks in progress as finished, and takes up to `most` new ones. Returns the number of the first and the
+/// number after the last; `None` if there are no new blocks to take.
 fn taken(queue: &BlockQueue, most: u64, over: u64) -> Option<(u64, u64)> {
     match queue.take("k", most, over) {
         Some(Taken::New(numbers, _)) => Some((numbers.start, numbers.end)),
@@ -76,7 +77,7 @@ fn taken(queue: &BlockQueue, most: u64, over: u64) -> Option<(u64, u64)> {
 fn blocks_that_were_put_back_run_once() {
     let queue = BlockQueue::new(256, 256, 1_000, false);
     assert_eq!(taken(&queue, 8, 0), Some((0, 8)));
-    // The first block finds no memory. Nothing else is in progress, so that blocks run alone from then on.
+    // Block 0 finds no memory. No other block is in progress, so blocks run alone from then on.
     queue.settle(1..8, 0);
     assert!(queue.put_back(0, false));
     let mut seen = Vec::new();
@@ -98,7 +99,7 @@ fn cancelled_blocks_count_once() {
         assert_eq!(taken(&queue, 8, 0), Some((first, end)));
         begun += end - first;
     }
-    // Block 10 faults: those behind it are cancelled, those before it run.
+    // Block 10 faults: the blocks after it are cancelled, and those before it run.
     queue.settle(4..8, 0);
     queue.cancel_from(10);
     assert_eq!(queue.progress(), (256 - 24, 256));

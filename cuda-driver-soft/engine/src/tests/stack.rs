@@ -97,7 +97,7 @@ fn a_full_stack_faults() {
 /// Two host threads run the blocks.
 #[test]
 fn atomic_operations_on_128_bits() {
-    // A counter whose halves count in opposite directions: every lane of every block adds 1 by compare-and-swap.
+    // Every thread adds 1 to the lower half of a counter and subtracts 1 from the upper half, by compare-and-swap.
     let text = ".visible .entry k(.param .u64 out) {
             .reg .pred %p<4>; .reg .b64 %rd<12>; .reg .b128 %q<6>;
             ld.param.u64 %rd1, [out];

@@ -72,7 +72,7 @@ fn kernels_are_compiled_once_they_have_run_often() {
         assert_eq!(results, expected);
         if counts.compiled == 0 {
             interpreted += 1;
-            assert_eq!(compiled, 0, "a kernel stays compiled");
+            assert_eq!(compiled, 0, "the kernel was interpreted after it had been compiled");
         } else {
             compiled += 1;
             // Only the first access to an allocation calls the interpreter.
@@ -86,7 +86,7 @@ fn kernels_are_compiled_once_they_have_run_often() {
 #[test]
 fn a_kernel_with_a_large_grid_is_compiled_at_once() {
     let Some(kernels) = Kernels::new() else { return };
-    // Each kernel has counts of its own.
+    // The kernel has just been loaded, so it is compiled in its first launch.
     let (counts, results) = kernels.run("work", 512, (256, 1), 3, Engine::Auto);
     assert!(counts.compiled > 0, "{counts:?}");
     assert_eq!(results, kernels.run("work", 512, (256, 1), 3, Engine::Interpreter).1);
@@ -107,7 +107,7 @@ fn instructions_without_machine_code_keep_a_kernel_interpreted() {
     let Some(kernels) = Kernels::new() else { return };
     let (counts, expected) = kernels.run("video", 512, (256, 1), 20, Engine::Auto);
     assert_eq!(counts.compiled, 0);
-    // The kernel can be compiled.
+    // It is compiled if a launch asks for it.
     let (counts, results) = kernels.run("video", 512, (256, 1), 20, Engine::Compiled { lanes: 16 });
     assert!(counts.compiled > 0 && counts.called > counts.all / 8, "{counts:?}");
     assert_eq!(results, expected);
@@ -141,7 +141,7 @@ fn the_same_launches_make_the_same_choices() {
 }
 
 #[test]
-fn leaving_code_takes_its_ways_out() {
+fn leaving_code_takes_its_exits() {
     let Some(kernels) = Kernels::new() else { return };
     let (compiled, expected) = kernels.run("work", 4, (64, 1), 100, Engine::Compiled { lanes: 16 });
     let (leaving, results) = kernels.run("work", 4, (64, 1), 100, Engine::Leaving { lanes: 16 });

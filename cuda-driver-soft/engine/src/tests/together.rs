@@ -162,7 +162,8 @@ fn the_barrier_of_the_cluster_has_no_number() {
 
 #[test]
 fn arriving_at_the_cluster_and_waiting_are_separate() {
-    // The second warp reaches the block's barrier between its arrival and its wait.
+    // The second warp waits at the block's barrier after its arrival at the cluster's barrier, and before its wait
+    // there.
     let got = run(
         "setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST;
         barrier.cluster.arrive.aligned; bar.sync 0; barrier.cluster.wait.aligned; bra END;

@@ -17,7 +17,7 @@ struct Trial<'a> {
     grid: (u32, u32),
     block: (u32, u32),
     input: &'a [u8],
-    /// Size of the output in bytes; it is zero at first.
+    /// Size of the output in bytes. All bytes are zero at first.
     output: usize,
     /// Arguments after the two pointers.
     rest: &'a [Arg],
@@ -44,7 +44,7 @@ fn run(trial: &Trial<'_>) -> Vec<u8> {
             assert_eq!(differs, None, "{kernel} {block:?} {isa:?} {engine:?}");
         }
     });
-    found.expect("there is an instruction set")
+    found.expect("this CPU has an instruction set")
 }
 
 fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Vec<u8> {
@@ -67,7 +67,7 @@ fn random(n: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Returns pseudo-random floats from 0 to 1.
+/// Returns pseudo-random floats from 0 to below 1.
 fn fractions(n: usize) -> Vec<f32> {
     let all = random(n).into_iter();
     all.map(|v| (v >> 8) as f32 / (1 << 24) as f32).collect()
@@ -75,6 +75,7 @@ fn fractions(n: usize) -> Vec<f32> {
 
 const SHAPES: [(u32, u32); 7] = [(16, 16), (32, 8), (8, 8), (4, 32), (1, 64), (24, 5), (64, 2)];
 
+/// Returns the grid of blocks that covers `size` elements.
 fn over(size: (usize, usize), block: (u32, u32)) -> (u32, u32) {
     let across = (size.0 as u32).div_ceil(block.0);
     (across, (size.1 as u32).div_ceil(block.1))
@@ -298,7 +299,7 @@ fn a_hash() {
     }
 }
 
-/// Returns a small integer as f16.
+/// Returns the bytes of a small integer as f16.
 fn half(v: i32) -> [u8; 2] {
     let bits = match v.unsigned_abs() {
         0 => 0,

@@ -1,4 +1,5 @@
-//! The upper halves of vector registers after a launch.
+//! The upper halves of vector registers: a launch must leave none in use, because that makes SSE instructions of other
+//! code slower on some CPUs.
 
 use super::{Arg, Bench, on_each_isa};
 use std::arch::asm;
@@ -12,7 +13,7 @@ fn in_use() -> bool {
     low & 4 != 0
 }
 
-/// Returns true if the CPU can report the state, and tracks it.
+/// Returns true if the CPU can report that upper halves are in use, and reports it correctly.
 fn is_tracked() -> bool {
     if !std::arch::is_x86_feature_detected!("avx") || !std::arch::is_x86_feature_detected!("xsave") {
         return false;

@@ -7,8 +7,8 @@ const A: u32 = 0x80ff_7f01;
 const B: u32 = 0x0002_0003;
 const C: u32 = 0x1122_3344;
 
-/// Results in `%d` of instructions with the operands `{d, a, b, c}` as written, for the sources `A`, `B` and `C`. The
-/// expected values were computed by hand.
+/// Instructions, and their results in `%d` if `%a`, `%b` and `%c` hold `A`, `B` and `C`. The results were computed by
+/// hand.
 #[rustfmt::skip] // One line per instruction.
 const CASES: &[(&str, u32)] = &[
     ("vadd.u32.u32.u32 %d, %a.b1, %b.h1, %c;", 0x81),

@@ -7,7 +7,7 @@ fn bench(body: &str, isa: Isa) -> Bench {
     Bench::text(&format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}"), isa)
 }
 
-/// Runs `k(u64 out)` in slices, as the driver does, and returns the first words of `out`.
+/// Runs `k(u64 out)` in slices, as the driver does, and returns the first four words of `out`.
 fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
     let mut results = Vec::new();
     on_each_isa(|isa| {

@@ -1,5 +1,5 @@
-//! `wgmma`: products that four warps compute together. The layouts of shared memory (in units of 16 bytes) and of the
-//! result are written here a second time, from the manual's pages. All sums are exact.
+//! `wgmma`: products that four warps compute together. The tests compute the layouts of shared memory (in units of 16
+//! bytes) and of the result by themselves, as the PTX manual describes them. All sums are exact.
 
 use super::{Arg, Bench, on_each_isa};
 
@@ -11,7 +11,9 @@ const HALF: usize = 64 << 10;
 struct Placed {
     /// Bytes per row of the swizzling pattern; 16 for no swizzling.
     width: usize,
+    /// The leading dimension byte offset.
     leading: usize,
+    /// The stride dimension byte offset.
     stride: usize,
     /// The unit of the pattern's rows at which the matrix starts.
     first: usize,
@@ -37,6 +39,7 @@ const fn across_k(width: usize, leading: usize, stride: usize) -> Placed {
 }
 
 impl Placed {
+    /// Returns the descriptor of a matrix in the half of shared memory that begins at `base`.
     fn descriptor(&self, base: usize) -> u64 {
         let mode = match self.width {
             16 => 0u64,
@@ -49,8 +52,8 @@ impl Placed {
         field(start, 0) | field(self.leading, 16) | field(self.stride, 32) | mode << 62
     }
 
-    /// Returns the offset of a unit. Lines are the rows of A or columns of B; if the matrix is transposed, they are
-    /// along k.
+    /// Returns the offset in bytes of a unit of a line. A line is a row of A or a column of B; if the matrix is
+    /// transposed, it is a column of A or a row of B.
     fn unit(&self, unit: usize, line: usize) -> usize {
         let (row, part, units) = (line % 8, line / 8, self.width / 16);
         let in_pattern = |unit: usize| row * units + (unit ^ (row * units / 8));
@@ -74,13 +77,16 @@ struct Case {
     /// Layout of A in shared memory; `None` if A is in registers.
     a: Option<Placed>,
     b: Placed,
+    /// True if A, and if B, is negated; `None` if the instruction has no such operands.
     negated: Option<[bool; 2]>,
-    /// The operand `scale-d`: a predicate or a constant.
+    /// The operand `scale-d`, which is a predicate or a constant, and its value: true if the accumulator's first value
+    /// is added.
     counts: (&'static str, bool),
     /// Conversion from the bits of an element of A, and of B, to its value.
     values: [fn(u32) -> i64; 2],
     /// Multiplies two elements.
     times: fn(i64, i64) -> i64,
+    /// True if a sum outside of `i32` becomes the nearest `i32` (`.satfinite`).
     limit: bool,
 }
 
@@ -136,6 +142,7 @@ fn list(name: &str, count: usize) -> String {
     all.join(", ")
 }
 
+/// Returns a module with the kernel of a case. `registers` is the number of result registers of a thread.
 fn text(case: &Case, registers: usize) -> String {
     let ty = if case.types.starts_with(".f32") { "f32" } else { "b32" };
     let (n, k) = (case.n, case.k);
@@ -210,7 +217,7 @@ fn check(case: &Case) {
     }
     lay_out(&mut image[HALF..], &case.b, &b, k, case.bits);
     let registers = if case.halves { n / 4 } else { n / 2 };
-    // Row and column of a value in a thread's registers.
+    // Values in a thread's registers, and the row and the column of one of them.
     let values = n / 2;
     let place = |thread: usize, i: usize| {
         let lane = thread % 32;
@@ -266,7 +273,7 @@ fn check(case: &Case) {
     });
 }
 
-/// Runs the kernel of a case.
+/// Runs the kernel of a case, and returns the code of its fault.
 fn run(bench: &Bench, args: &[Arg]) -> Option<u32> {
     let mut launch = bench.launch("k", 1, 128, args);
     launch.dynamic_shared = 2 * HALF as u32;

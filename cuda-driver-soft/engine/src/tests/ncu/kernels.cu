@@ -1,5 +1,5 @@
 // Kernels for comparing the counters with Nsight Compute. Each is launched once, in this order.
-#include "common.h" // CHECK and PASS; not in this repository
+#include "common.h" // CHECK, floats and ints; not in this repository
 
 // 1. A row of 4-byte loads and stores per warp: 4 sectors a request.
 extern "C" __global__ void copy_row(float *to, const float *from) {
@@ -13,7 +13,7 @@ extern "C" __global__ void copy_stride(float *to, const float *from) {
     to[i] = from[i * 32];
 }
 
-// 3. Rows that begin 4 bytes after a sector: 5 sectors a request.
+// 3. Rows that begin 4 bytes after the beginning of a sector: 5 sectors a request.
 extern "C" __global__ void copy_offset(float *to, const float *from) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     to[i] = from[i + 1];
@@ -63,7 +63,7 @@ extern "C" __global__ void branches(int *to) {
     to[i] = sum;
 }
 
-// 8. Atomic operations: one address for all, 8 addresses, an address of its own, with a result.
+// 8. Atomic operations: one address for all threads, 8 addresses, one address per thread; then one with a result.
 extern "C" __global__ void atomics(int *to, int *counts) {
     unsigned i = threadIdx.x;
     atomicMax(&counts[0], (int)(i * 7 % 32));
@@ -98,7 +98,7 @@ extern "C" __global__ void reduce(float *to, const float *from, int n) {
     }
 }
 
-// 11. Local memory: an array with an index that is not known.
+// 11. Local memory: an array with an index that the compiler does not know.
 extern "C" __global__ void local_array(int *to, const int *from) {
     unsigned i = threadIdx.x;
     int a[16];
