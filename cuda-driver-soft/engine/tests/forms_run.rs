@@ -1,8 +1,8 @@
 //! Tests that every form of every instruction that the loader accepts can be run, or is listed here with the reason.
 //!
 //! The instructions are generated from the instruction table: each opcode with each choice of its modifiers, with the
-//! operands of each line of its root. The accepted ones are put into kernels, which are decoded and run once: by whole
-//! warps and by a partial warp.
+//! operands of each row of its root. The accepted ones are put into kernels, which are decoded and run twice: by a
+//! whole warp and by a partial one.
 
 #[path = "../../ptx/tests/ptx/forms.rs"]
 #[allow(dead_code)] // the loader's tests use the rest
@@ -16,7 +16,7 @@ use forms::{REGISTERS, TYPES, accepted_lines};
 use ptx::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The limits include the forms of sm_100.
+/// Limits that include the forms of sm_100.
 const LIMITS: Limits = Limits {
     max_version: (9, 5),
     sm: 100,
@@ -31,8 +31,8 @@ const UNDOCUMENTED: &str = "accepted by ptxas, but not in the manual";
 const DEPTHS: &str = "depth textures cannot be created";
 const WINDOWS: &str = "shared, local and parameter memory have no 32-bit generic addresses";
 
-/// Accepted forms that do not run: the start of the opcode, other parts of the instruction, and the reason. Launching a
-/// kernel with such a form fails with 801.
+/// Accepted forms that do not run: the start of the opcode, another part of the instruction, and the reason. Launching
+/// a kernel with such a form fails with `CUDA_ERROR_NOT_SUPPORTED`.
 #[rustfmt::skip] // a form is a line
 const NOT_RUN: &[(&str, &str, &str)] = &[
     ("addc.u16", "", UNDOCUMENTED),
@@ -77,8 +77,9 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::TensorCopy { .. } => opcode.contains(".bulk.tensor"),
         // The barrier's number and count are arbitrary.
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
-        // The size is arbitrary; both addresses of a copy are the same.
+        // The size is arbitrary.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
+        // The size is arbitrary, and both addresses of a copy are the same.
         FaultKind::IllegalAddress { .. }
         | FaultKind::LocalOutOfRange { .. }
         | FaultKind::SharedOutOfRange { .. }
@@ -87,8 +88,9 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         {
             true
         }
-        // Both addresses are the same; without a space they are generic addresses.
+        // Both addresses are the same, so the source is an offset in shared memory instead of a global address.
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
+        // Without a space, the address is a generic one outside of shared memory.
         FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
         // Missing lanes of a partial warp provide no row addresses.
         FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } if opcode.contains("matrix") => true,
@@ -144,7 +146,7 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
     }
 }
 
-/// Returns the operand lists of a line of the table, as text, for an opcode with these modifiers.
+/// Returns the operand lists of a row of the table, as text, for an opcode with these modifiers.
 fn operand_lists(syntax: &str, modifiers: &[&str]) -> Vec<String> {
     let types: Vec<&str> = modifiers
         .iter()
@@ -197,7 +199,7 @@ fn texel(root: &str, modifiers: &[&str]) -> String {
     format!("[at,{{{}}}]", all.join(","))
 }
 
-/// Returns every opcode with the operands of every line of its root.
+/// Returns every opcode with the operands of every row of its root.
 fn candidates() -> Vec<String> {
     let mut by_root: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let rows = ptx::table_rows();
@@ -277,7 +279,7 @@ fn accepted_instructions_run() {
     }
     let opcodes: BTreeSet<&str> = runs.iter().filter_map(|i| i.split(' ').next()).collect();
     println!("{} instructions with {} opcodes", runs.len(), opcodes.len());
-    assert!(opcodes.len() > 10_000, "{}", opcodes.len());
+    assert!(opcodes.len() > 10_000, "only {} opcodes are accepted", opcodes.len());
 
     let mut wrong = Vec::new();
     let mut used = BTreeSet::new();
@@ -334,5 +336,9 @@ fn accepted_instructions_run() {
     }
     let count = wrong.len();
     wrong.truncate(100);
-    assert!(wrong.is_empty(), "{count}:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{count} differences, of which at most 100 follow:\n{}",
+        wrong.join("\n")
+    );
 }

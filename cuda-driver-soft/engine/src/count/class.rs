@@ -109,7 +109,7 @@ impl Class {
         }
     }
 
-    /// Adds a number of instructions of this class.
+    /// Adds a number of instructions to the counter of this class.
     pub(super) fn add(self, counters: &mut Counters, instructions: u64) {
         let counter = match self {
             Class::Fp16 => &mut counters.fp16,

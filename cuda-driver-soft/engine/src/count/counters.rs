@@ -12,7 +12,7 @@ macro_rules! counters {
         /// Each field is defined as the metric of Nsight Compute that its documentation names, with three differences:
         /// an *instruction* here is a PTX instruction, which a GPU may run as none, one or several machine
         /// instructions; a sector is counted whether or not it is in a cache; and constant memory counts as global
-        /// memory.
+        /// memory. The name `none` means that there is no such metric.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -42,7 +42,7 @@ counters! {
     instructions: "smsp__inst_executed.sum";
     /// Instructions, counted for each active thread.
     thread_instructions: "smsp__thread_inst_executed.sum";
-    /// Instructions, counted for each active thread whose guard predicate is true.
+    /// Instructions, counted for each active thread whose guard predicate is true; branches, for each active thread.
     thread_instructions_on: "smsp__thread_inst_executed_pred_on.sum";
     /// Instructions of warps with half-precision arithmetic, `f16` and `bf16`.
     fp16: "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum, per warp";
@@ -56,9 +56,9 @@ counters! {
     bit: "smsp__sass_thread_inst_executed_op_bit_pred_on.sum, per warp";
     /// Conversions.
     conversion: "smsp__sass_thread_inst_executed_op_conversion_pred_on.sum, per warp";
-    /// Branches, calls, returns, exits.
+    /// Branches, calls, returns, exits and traps.
     control: "smsp__sass_thread_inst_executed_op_control_pred_on.sum, per warp";
-    /// Loads, stores, atomic operations, copies, textures.
+    /// Loads, stores, atomic operations, fences, copies, `mbarrier`, textures and surfaces.
     memory: "smsp__sass_thread_inst_executed_op_memory_pred_on.sum, per warp";
     /// Warp-level instructions, such as `shfl`, without barriers.
     communication: "smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum, per warp";
@@ -120,7 +120,8 @@ counters! {
     shared_bytes: "smsp__sass_data_bytes_mem_shared.sum";
     /// Bytes that bulk copies move, except copies of tensors.
     bulk_bytes: "none";
-    /// Arrivals of warps at barriers of the block or cluster.
+    /// Barrier instructions of the block or cluster that warps ran. Arriving at the barrier of a cluster and waiting
+    /// there are two instructions.
     barriers: "none";
     /// Time that warps wait at barriers, if each warp issued one instruction per unit of time.
     barrier_wait: "smsp__average_warp_latency_issue_stalled_barrier, in instructions instead of cycles";

@@ -1,14 +1,14 @@
 //! Counters of a kernel: how often its instructions run, and their cost on a GPU.
 //!
 //! The numbers depend on the kernel and its data only: they are the same on every machine and for every number of host
-//! threads.
+//! threads, unless threads wait for other blocks or race with them.
 //!
 //! | file | |
 //! | --- | --- |
 //! | `counters` | the numbers, and the metrics of Nsight Compute that they correspond to |
 //! | `class` | classes of instructions |
 //! | `requests` | sectors and bank conflicts of one request |
-//! | `shared` | the counts of a launch, of all its workers |
+//! | `shared` | the counts that the workers of a launch share |
 //! | `worker` | the counts of one host thread |
 //! | `clocks` | the time that warps wait at barriers |
 //! | `report` | the numbers of a launch by instruction |

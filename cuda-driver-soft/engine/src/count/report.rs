@@ -40,11 +40,12 @@ pub struct LaunchProfile {
     pub dynamic_shared: u32,
     /// Bytes of local memory per thread.
     pub local_bytes: u64,
-    /// Warps that a multiprocessor can hold at once, divided by the most that it can have; 0 if unknown.
+    /// Warps of the launch that a multiprocessor can hold at once, divided by the most that it can hold of any launch;
+    /// 0 if unknown.
     ///
     /// Nsight Compute: `sm__maximum_warps_per_active_cycle_pct`, divided by 100.
     pub occupancy: f64,
-    /// The fault that ended the launch.
+    /// The fault that ended the launch, if any.
     pub fault: Option<String>,
     /// The sum over all instructions.
     pub total: Counters,

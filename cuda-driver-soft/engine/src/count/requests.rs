@@ -4,7 +4,7 @@
 
 use crate::lanes::{self, LANES, Lanes, Mask};
 
-/// Bytes of a sector, as a power of two.
+/// Binary logarithm of [`SECTOR`].
 const SECTOR_SHIFT: u32 = 5;
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 1 << SECTOR_SHIFT;
@@ -80,7 +80,7 @@ pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footp
 }
 
 /// Returns the number of distinct addresses and of their sectors, if all are inside of 4 KiB, and the size of the
-/// accesses is a power of two from 4 bytes on.
+/// accesses is a power of two of at least 4 bytes; otherwise `None`.
 fn nearby(addresses: &Lanes<u64>, bytes: u32) -> Option<(u64, u64)> {
     const RANGE: u64 = 4096;
     let lowest = addresses.iter().fold(u64::MAX, |a, b| a.min(*b)) >> SECTOR_SHIFT << SECTOR_SHIFT;
@@ -184,7 +184,7 @@ fn passes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
     if !more {
         return 1;
     }
-    // At most 64 words: 16 lanes have 4 words each.
+    // At most 64 words: 32 lanes have 2 words each, or 16 lanes 4.
     let mut all = [0; 2 * LANES];
     let mut count = 0;
     for i in lanes::iter(mask) {

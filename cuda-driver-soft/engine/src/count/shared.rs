@@ -19,7 +19,7 @@ pub(super) type FunctionCounters = Vec<Option<Box<Counters>>>;
 /// The counts of a launch so far.
 pub(super) struct SharedCounts {
     module: Arc<Module>,
-    /// Code by function; `None` for functions that the kernel cannot reach.
+    /// Code by function; `None` for functions that the kernel cannot reach or that are not supported.
     pub(super) functions: Vec<Option<Arc<Code>>>,
     sums: Mutex<Sums>,
     /// The clocks of blocks that no worker runs at the moment.

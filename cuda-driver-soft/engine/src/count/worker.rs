@@ -1,4 +1,4 @@
-//! Counts the instructions and requests of one host thread.
+//! Counts the requests and the waits at barriers of one host thread.
 
 #![forbid(unsafe_code)]
 
@@ -20,10 +20,11 @@ struct SiteRequests {
     /// The numbers of requests with a pattern, and how often each was made. The sectors and bank conflicts of a request
     /// do not change if all its addresses move by whole sectors.
     patterns: PatternCache<(Requests, u64), SECTOR>,
+    /// True for a bulk copy, of which only the bytes are counted.
     is_bulk: bool,
 }
 
-/// Counts the instructions and requests of one host thread.
+/// Counts the requests and the waits at barriers of one host thread. The interpreter counts its instructions.
 pub(super) struct WorkerCounts {
     shared: Arc<SharedCounts>,
     /// The requests by function and decoded instruction.
@@ -261,7 +262,7 @@ impl SiteRequests {
         }
     }
 
-    /// Returns all numbers.
+    /// Returns the counters of all requests.
     fn into_counters(self) -> Counters {
         let mut counters = self.counters;
         for (requests, times) in self.patterns.into_values() {

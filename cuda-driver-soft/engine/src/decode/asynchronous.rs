@@ -1,4 +1,4 @@
-//! Decodes `cp.async`, `cp.async.bulk`, tensor copies and `mbarrier`.
+//! Decodes `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, tensor copies, `tensormap.replace` and `mbarrier`.
 
 use super::builder::Builder;
 use super::operands::{reg, source};

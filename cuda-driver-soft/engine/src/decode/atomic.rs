@@ -33,7 +33,7 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, h
         let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
         let first = source(b, inst.srcs.get(1 + k)?, class, inst.line)?;
         let second = match inst.srcs.get(2).filter(|_| op == AtomOp::Cas) {
-            // Narrowing would need a scratch row, which `first` may be in.
+            // A new value in a register of another width is not supported.
             Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
             Some(operand) => source(b, operand, class, inst.line)?,
             None => first,

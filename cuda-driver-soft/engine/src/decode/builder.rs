@@ -48,11 +48,15 @@ pub(super) struct Builder<'b> {
     /// By register: the constant that it is an alias of.
     aliases: Vec<Option<Constant>>,
     constants: HashMap<(Constant, RegClass), Slot>,
-    /// Number of memory instructions so far.
+    /// Number of access caches so far.
     caches: u32,
+    /// Constant slots: slot, bytes per lane (0 for a predicate), value.
     filled: Vec<(Slot, u8, Constant)>,
+    /// Part of the registers that must be zero when a frame begins: start and length in bytes.
     cleared: (u32, u32),
+    /// Offset of the next row to be allocated.
     next_row: u32,
+    /// The sink `_` for all other classes, once there is one.
     sink_row: Option<Slot>,
     /// Scratch rows by class and purpose.
     scratch: HashMap<(RegClass, Scratch), Slot>,
@@ -68,7 +72,7 @@ const PADDING: u32 = WIDEST_ROW;
 const PREDICATE_CONSTANTS: u32 = 4;
 
 impl<'b> Builder<'b> {
-    /// Returns a builder with a slot for every register.
+    /// Returns a builder with a slot for every register that the function uses.
     pub(super) fn new(source: SourceFunction<'b>, isa: Isa, uses: &[Use], observed: bool) -> Self {
         let aliases = constants::aliases(&source, uses);
         let mut builder = Builder {
@@ -98,7 +102,7 @@ impl<'b> Builder<'b> {
         builder
     }
 
-    /// Assigns a slot to every register that is not an alias.
+    /// Assigns a slot to every register that is used and not an alias.
     fn place_registers(&mut self, uses: &[Use]) {
         let mut placed: Vec<(usize, Slot)> = Vec::new();
         let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {

@@ -9,7 +9,8 @@ use crate::ops::collective;
 use crate::plan::source::constant_of;
 use ptx::ir::{BarOp, CallSlot, Callee, Inst, Operand, RegClass};
 
-/// Decodes a warp-level instruction. Its operands are the value, two more for `shfl`, and an optional member mask.
+/// Decodes a warp-level instruction. Its operands are the value, if it has one, two more for `shfl`, and the member
+/// mask of a `.sync` instruction.
 pub(super) fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (what, sync) = Collective::of(&inst.op)?;
     let mut srcs = inst.srcs.iter();

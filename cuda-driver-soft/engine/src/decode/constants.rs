@@ -53,7 +53,7 @@ fn copied(source: &SourceFunction<'_>, inst: &Inst, to: Reg, aliases: &[Option<C
     }
 }
 
-/// Returns true for classes whose constants have a slot.
+/// Returns true for the classes of registers that can be aliases of a parameter.
 fn has_slot(class: RegClass) -> bool {
     matches!(class, RegClass::B16 | RegClass::B32 | RegClass::B64)
 }

@@ -8,8 +8,8 @@ use crate::ops::control;
 use crate::plan::steps::{Block, Layout, Step};
 use ptx::ir::Op;
 
-/// Adds the instructions of all blocks, and returns the index of the first instruction of each. `step` is called for
-/// each step, and adds its instructions unless it is a branch.
+/// Adds the instructions of all reachable blocks, and returns the index of the first instruction of each, `u32::MAX`
+/// for other blocks. `step` is called for each step, and adds its instructions unless it is a branch.
 pub(super) fn emit(
     layout: &Layout<'_>,
     builder: &mut Builder<'_>,
@@ -22,7 +22,7 @@ pub(super) fn emit(
         begins[*block] = builder.here();
         let Block { start, end, .. } = layout.blocks[*block];
         let next = layout.order.get(place + 1).copied();
-        // The block after the last step; `None` for the end of the function.
+        // The block after the last step; `None` for the end of the function, `usize::MAX` if no lane continues there.
         let mut falls_to = layout.block_of.get(end).copied();
         for number in start..end {
             step(builder, number, &layout.steps[number])?;

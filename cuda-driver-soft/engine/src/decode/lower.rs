@@ -173,8 +173,8 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// Decodes `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits, whose upper half becomes zero. Returns `None` for
-/// other instructions.
+/// Decodes `cvt.rn.f16x2.f32 d, a, b` and similar instructions into a register of 64 bits, whose upper half becomes
+/// zero. Returns `None` for other instructions.
 fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice()) else {
         return None;
@@ -196,7 +196,7 @@ fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     Some(())
 }
 
-/// Decodes `lop3.and.b32 d|p, a, b, c, lut, q`, where `p` is `(d != 0) and q`.
+/// Decodes `lop3.and.b32 d|p, a, b, c, lut, q`, where `p` is `(d != 0) and q`; or the same with `or`.
 fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()> {
     let class = RegClass::B32;
     let ([a, y, c, q], [d, p]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
@@ -260,7 +260,7 @@ fn carry(b: &mut Builder<'_>, inst: &Inst, sources: usize, carry_in: bool, carry
 }
 
 /// Returns the register classes of the first source and destination. Operands that are not registers have the class of
-/// the instruction's type.
+/// the type in conversions, and 32 bits in other instructions.
 fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     let of_type = |ty: Type| match ty.size() {
         1 | 2 => RegClass::B16,

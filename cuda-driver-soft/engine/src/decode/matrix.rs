@@ -11,6 +11,7 @@ use crate::ops::fragment::{element_bits, extent, registers};
 use crate::ops::logic;
 use ptx::ir::{Inst, MatrixPart, Op, Operand, RegClass, Type};
 
+/// Returns the class of the registers that hold elements of a type.
 fn class(ty: Type) -> RegClass {
     if ty == Type::F64 { RegClass::B64 } else { RegClass::B32 }
 }

@@ -38,7 +38,8 @@ pub(super) fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> 
     Some(())
 }
 
-/// Decodes `ld.param` of a kernel at a constant offset, whose result is a constant of the launch.
+/// Decodes `ld.param` of a kernel at a constant offset, whose result is a constant of the launch. Returns `None` for
+/// other loads.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     let offset = b.source.parameter(inst, m)?;
     let size = m.ty.size();

@@ -43,7 +43,8 @@ use unsupported::UnsupportedInst;
 pub(crate) enum Purpose {
     /// To run fast.
     Run,
-    /// To be observed: with [`sites`](Code::sites), and at least one decoded instruction for each PTX instruction.
+    /// To be observed: with [`sites`](Code::sites), and at least one decoded instruction for each reachable PTX
+    /// instruction.
     Observe,
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn decode(
     let uses = defined::uses(body, &layout);
     let observed = purpose == Purpose::Observe;
     let mut builder = Builder::new(source, isa, &uses, observed);
-    // The first instruction of each step.
+    // The decoded instructions of each step: the first one, and the one after the last.
     let mut places = vec![0; layout.steps.len()];
     let mut ends = vec![0; layout.steps.len()];
     let begins = emit::emit(&layout, &mut builder, |builder, number, step| {

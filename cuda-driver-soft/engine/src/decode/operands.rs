@@ -9,7 +9,7 @@ use crate::plan::source::constant_of;
 use crate::window;
 use ptx::ir::{CallSlot, MemMods, Operand, Reg, RegClass, Space};
 
-/// Returns the generic address of offset 0 in a state space; 0 if the space has generic addresses.
+/// Returns the generic address of offset 0 in a state space; 0 if the addresses in the space are generic ones.
 pub(super) fn window_of(space: Space) -> u64 {
     match space {
         Space::Generic | Space::Global | Space::Const => 0,
@@ -33,7 +33,7 @@ pub(super) fn reg(operand: &Operand) -> Option<Reg> {
 }
 
 /// Returns a slot that has the value of a source operand as a register of this class. Adds the instructions that write
-/// the slot, if any are needed.
+/// the slot, if any are needed. The caller has to apply the negation of [`Operand::NotReg`].
 pub(super) fn source(b: &mut Builder<'_>, operand: &Operand, class: RegClass, line: u32) -> Option<Slot> {
     match *operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => {

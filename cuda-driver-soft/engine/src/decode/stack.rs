@@ -5,7 +5,7 @@ use super::operands::source;
 use crate::code::action::{Action, StackOp};
 use ptx::ir::{Inst, Op, Operand, RegClass};
 
-/// Minimum alignment of an allocation.
+/// Minimum alignment of an allocation in bytes.
 const LEAST_ALIGN: u64 = 8;
 
 /// Decodes an instruction on the stack.

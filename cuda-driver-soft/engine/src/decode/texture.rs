@@ -6,6 +6,7 @@ use crate::code::action::Action;
 use crate::code::texture::TextureInst;
 use ptx::ir::{Inst, Operand, RegClass};
 
+/// Returns the bytes of a class of registers for each lane, 0 for predicates; `None` for 128 bits.
 fn width(class: RegClass) -> Option<u8> {
     match class {
         RegClass::Pred => Some(0),
