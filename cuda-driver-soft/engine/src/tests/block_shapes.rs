@@ -86,7 +86,7 @@ impl Drop for Buffers {
 }
 
 /// Returns a body that runs an instruction, replaces its result by 77 if it equals a parameter, and stores it. The
-/// result is in `%rd9` if it is `wide`, and in `%r9` otherwise.
+/// result is in `%rd9` if `wide` is true, and in `%r9` otherwise.
 fn value_of(instruction: &str, wide: bool) -> String {
     if wide {
         format!("{instruction} setp.eq.u64 %p1, %rd9, %rd2; selp.u64 %rd9, 77, %rd9, %p1; st.global.u64 [%rd3], %rd9;")

@@ -196,6 +196,7 @@ fn branches() {
         "setp.lt.u32 %p1, %r0, 100; mov.u64 %rd9, 7; @!%p1 bra join; mul.lo.u64 %rd9, %rd5, 11;
         join: setp.lt.u32 %p1, %r0, 200; @%p1 bra end; add.u64 %rd9, %rd9, %rd5; end: add.u64 %rd9, %rd9, 1;",
         "setp.ge.u32 %p1, %r0, 77; @%p1 exit; mov.u64 %rd9, %rd5;",
+        // No branches: numbers that wrap from one lane to the next, and an index that a minimum limits.
         "add.u32 %r10, %r0, 0xfffffff0; cvt.u64.u32 %rd9, %r10; mul.wide.s32 %rd10, %r10, 3; add.u64 %rd9, %rd9, %rd10;",
         "min.u32 %r10, %r0, 50; mul.wide.u32 %rd10, %r10, 4; add.u64 %rd11, %rd1, %rd10; ld.global.u32 %r11, [%rd11];
         cvt.u64.u32 %rd9, %r11;",

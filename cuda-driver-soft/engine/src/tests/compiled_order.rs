@@ -29,7 +29,7 @@ fn check(operation: &str) -> u64 {
 }
 
 #[test]
-fn atomics_with_results() {
+fn operations_whose_order_matters() {
     for operation in [
         "atom.global.add.u32 %r12, [%rd1], %r10;",
         "atom.global.exch.b32 %r12, [%rd1], %r10;",

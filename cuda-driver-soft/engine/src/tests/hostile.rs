@@ -35,8 +35,8 @@ fn memory_that_kernels_free_returns_to_the_host() {
     while execution.work(u64::MAX) != Progress::Finished {
         workers += 1;
     }
-    // Each call of `work` is a worker. Memory that it frees returns to the host when it ends, so it ends early if it has
-    // freed much. The kernel frees 2 GB, which takes many workers.
+    // Each call of `work` is a worker. Memory that it frees returns to the host when it ends, so it ends early if it
+    // has freed much. The kernel frees 2 GB, which takes many workers.
     assert!(workers > 30, "{workers} workers");
     assert_eq!(
         (execution.fault(), bench.get(out, 1, u32::from_le_bytes)),
