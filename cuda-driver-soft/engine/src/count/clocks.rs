@@ -1,4 +1,5 @@
-//! The time that warps wait at barriers, if each warp issued one instruction per unit of time.
+//! The time that warps wait at barriers, if each warp issued one instruction per unit of time. At the barrier of a
+//! cluster, only the arrivals of the same block count.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +8,8 @@
 pub(super) struct Clocks {
     /// For each warp, the sum of the instructions that it issued and the time that it waited.
     now: Vec<u64>,
-    /// For each barrier, the latest arrival since it last opened. The cluster's barrier is the last.
+    /// For each barrier, the latest arrival of a warp of the block since it last opened. The cluster's barrier is the
+    /// last.
     latest: Vec<u64>,
 }
 

@@ -123,7 +123,8 @@ counters! {
     /// Barrier instructions of the block or cluster that warps ran. Arriving at the barrier of a cluster and waiting
     /// there are two instructions.
     barriers: "none";
-    /// Time that warps wait at barriers, if each warp issued one instruction per unit of time.
+    /// Time that warps wait at barriers, if each warp issued one instruction per unit of time. At the barrier of a
+    /// cluster, only the arrivals of the same block count.
     barrier_wait: "smsp__average_warp_latency_issue_stalled_barrier, in instructions instead of cycles";
 }
 
