@@ -136,7 +136,8 @@ fn warps_and_blocks_wait_for_each_other() {
 #[test]
 fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
     // Each block waits for the block after it, or for the block before it. If a round of all blocks let only one block
-    // continue, the launch would take more than 32 million instructions.
+    // continue, while each of the others ran 65,536 instructions, the launch would take more than 32 million
+    // instructions.
     const BLOCKS: u32 = 32;
     for (step, last) in [("add", BLOCKS - 1), ("sub", 0)] {
         let body = format!(

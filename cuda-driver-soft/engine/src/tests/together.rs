@@ -114,6 +114,8 @@ fn divergent_matrices_are_reported() {
 
 #[test]
 fn a_matrix_product_counts_as_many_instructions() {
+    // The engine first compares a launch with its budget after 4 million instructions. The loop runs 800,000, so it
+    // exceeds the budget only if a product counts as many.
     let body = "mov.u32 %r2, 0; mov.u32 %r3, 200000;
     L: mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r7, %r8}, {%r2}, {%r2}, {%r2, %r2};
         sub.u32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra L;";
