@@ -1,4 +1,5 @@
-//! Tests of unusual arguments of memory calls: attributes of addresses, boxes, and host memory to register.
+//! Tests of memory calls with unusual arguments: tiny allocations, fills of host memory, attributes of addresses,
+//! rectangles and boxes to copy, and host memory to register.
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};
@@ -32,7 +33,7 @@ fn fills_need_memory_of_the_driver() {
     is!(c, 1, cuMemsetD32(plain, 1, 2));
     is!(c, 1, cuMemsetD32Async(plain, 1, 2, null_mut()));
     is!(c, 1, cuMemsetD2D8(plain, 8, 1, 8, 2));
-    // Page-locked memory takes fills of every width, at addresses that fit the width.
+    // Page-locked memory takes fills of every width, at addresses that are multiples of the width.
     let mut pinned = null_mut();
     ok!(cuMemHostAlloc(&raw mut pinned, 64, 0));
     let at = pinned.addr() as u64;
@@ -57,7 +58,7 @@ fn fills_need_memory_of_the_driver() {
     is!(c, 1, cuMemsetD16(at + 1, 0, 1));
     is!(c, 1, cuMemsetD32(at + 2, 0, 1));
     is!(c, 1, cuMemsetD8(at, 0, 65));
-    // A peer copy from the host to the device; the contexts are optional.
+    // A peer copy may read host memory, and its contexts may be null.
     is!(c, 0, cuMemcpyPeer(device, null_mut(), at, null_mut(), 64));
     is!(c, 0, cuMemFreeHost(pinned));
 }
@@ -76,67 +77,67 @@ fn attributes_of_addresses() {
         let data = (&raw mut value).cast::<c_void>();
         (crate::call!(cuPointerGetAttribute(data, which, address)).0, value[0])
     };
-    // Kinds, ordinals and booleans have 4 bytes; the upper half of the word stays.
+    // Kinds, ordinals and booleans have 4 bytes: the upper half of the 8-byte word keeps its contents.
     let word = |value: u32| 0xeeee_eeee_0000_0000 | u64::from(value);
     for (label, got, expected) in [
         (
-            "the kind of device memory",
+            "the type of device memory",
             ask(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device),
             (0, word(2)),
         ),
         (
-            "the kind of managed memory",
+            "the type of managed memory",
             ask(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, managed),
             (0, word(2)),
         ),
         (
-            "device memory is managed",
+            "the managed flag of device memory",
             ask(A::CU_POINTER_ATTRIBUTE_IS_MANAGED, device),
             (0, word(0)),
         ),
         (
-            "managed memory is managed",
+            "the managed flag of managed memory",
             ask(A::CU_POINTER_ATTRIBUTE_IS_MANAGED, managed),
             (0, word(1)),
         ),
         (
-            "device memory is mapped",
+            "the mapped flag of device memory",
             ask(A::CU_POINTER_ATTRIBUTE_MAPPED, device),
             (0, word(1)),
         ),
         (
-            "the device",
+            "the ordinal of the device",
             ask(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device),
             (0, word(0)),
         ),
         (
-            "synchronous",
+            "the flag for synchronous operations",
             ask(A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device),
             (0, word(0)),
         ),
         (
-            "the range",
+            "the start of the allocation",
             ask(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, device + 999),
             (0, device),
         ),
         (
-            "the size",
+            "the size of the allocation",
             ask(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE, device + 999),
             (0, 1000),
         ),
         (
-            "the device's address",
+            "the address on the device",
             ask(A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER, device + 8),
             (0, device + 8),
         ),
         // Device memory has no address on the host.
         (
-            "the host's address",
+            "the address of device memory on the host",
             ask(A::CU_POINTER_ATTRIBUTE_HOST_POINTER, device),
             (1, 0),
         ),
         (
-            "the host's address of managed memory",
+            "the address of managed memory on the host",
             ask(A::CU_POINTER_ATTRIBUTE_HOST_POINTER, managed + 8),
             (0, managed + 8),
         ),
@@ -149,7 +150,8 @@ fn attributes_of_addresses() {
         0,
         cuMemHostGetFlags(&raw mut flags, ptr::with_exposed_provenance_mut(managed as usize))
     );
-    // Memory that the driver does not know: each attribute of a list has a value, but the range stays untouched.
+    // For memory that the driver does not know, `cuPointerGetAttributes` writes every attribute except the start and the
+    // size of the allocation.
     let mut names = [
         A::CU_POINTER_ATTRIBUTE_CONTEXT,
         A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -181,13 +183,13 @@ fn attributes_of_addresses() {
         word(0),
     ];
     c.that(values == expected, || format!("{values:x?}, expected {expected:x?}"));
-    // Of memory that the driver knows, an attribute without a value is 0.
+    // For memory that the driver knows, `cuPointerGetAttributes` writes 0 for an attribute that has no value.
     let mut value = 7_u64;
     let mut data = (&raw mut value).cast::<c_void>();
     let mut name = A::CU_POINTER_ATTRIBUTE_HOST_POINTER;
     is!(c, 0, cuPointerGetAttributes(1, &raw mut name, &raw mut data, device));
     c.that(value == 0, || {
-        format!("the host's address of device memory is {value:#x}")
+        format!("the address of device memory on the host is {value:#x}, expected 0")
     });
     for unknown in [0, 99, 1000] {
         let got = ask(CUpointer_attribute(unknown), device).0;
@@ -230,13 +232,13 @@ fn unusual_rectangles_and_boxes() {
         WidthInBytes: 0,
         ..flat
     };
-    c.is(0, "nothing of an unknown kind of memory", copy(nothing));
+    c.is(0, "an empty copy from an unknown kind of memory", copy(nothing));
     let row = CUDA_MEMCPY2D {
         srcPitch: 1 << 32,
         Height: 1,
         ..flat
     };
-    c.is(0, "one row of a large pitch", copy(row));
+    c.is(0, "one row with a large pitch", copy(row));
     let array = CUDA_MEMCPY2D {
         dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
         dstArray: null_mut(),
@@ -263,7 +265,11 @@ fn unusual_rectangles_and_boxes() {
     c.is(0, "a box", copy(solid));
     c.is(0, "no rows", copy(CUDA_MEMCPY3D { Height: 0, ..solid }));
     c.is(0, "no planes", copy(CUDA_MEMCPY3D { Depth: 0, ..solid }));
-    c.is(0, "a level of no array", copy(CUDA_MEMCPY3D { srcLOD: 1, ..solid }));
+    c.is(
+        0,
+        "a mipmap level of host memory",
+        copy(CUDA_MEMCPY3D { srcLOD: 1, ..solid }),
+    );
     let low = CUDA_MEMCPY3D {
         srcHeight: 2,
         Depth: 1,
@@ -319,7 +325,7 @@ fn host_memory_with_page_protections() {
             is!(c, 0, cuMemHostUnregister(at(from)));
         }
     }
-    // Nothing is allocated in the last page of the address space.
+    // For the last page of the address space the driver returns another code than for unmapped pages.
     let last = ptr::without_provenance_mut(usize::MAX - 4095);
     let code = crate::call!(cuMemHostRegister(last, page, 0)).0;
     c.is(801, "the last page of the address space", code);

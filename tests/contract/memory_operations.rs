@@ -11,6 +11,7 @@ use crate::common::Codes;
 use crate::common::gpu::Gpu;
 use crate::{arguments, call, child, is, ok};
 
+// Flags of a wait: the comparisons `GEQ`, `EQ`, `AND` and `NOR` of `CUstreamWaitValue_flags`.
 const REACHED: u32 = 0;
 const EQUAL: u32 = 1;
 const AND: u32 = 2;
@@ -22,7 +23,7 @@ fn stream() -> CUstream {
     stream
 }
 
-/// Page-locked memory of which one word of 64 bits is used, zero at first.
+/// Page-locked memory with one 64-bit word in use, zero at first.
 struct Shared(*mut u64);
 
 impl Shared {
@@ -39,12 +40,12 @@ impl Shared {
     }
 
     fn set(&self, value: u64) {
-        // SAFETY: page-locked memory of this test, which the device may read meanwhile.
+        // SAFETY: the word is in this test's page-locked memory. The device may read it at the same time.
         unsafe { self.0.write_volatile(value) };
     }
 
     fn get(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the word is in this test's page-locked memory.
         unsafe { self.0.read_volatile() }
     }
 }
@@ -101,10 +102,11 @@ fn values_are_written_in_stream_order() {
     ok!(cuStreamDestroy(stream));
 }
 
-/// Returns true if a stream that waits for a value continues when it finds `found`. Then releases the stream with a
-/// value that the wait accepts.
+/// Returns true if a stream that waits for `value` with `flags` continues when the word in memory is `found`. `wide`
+/// selects a wait for 64 bits.
 ///
-/// A stream that should continue is given more time.
+/// `should` is the expected result: if it is true, the stream has more time to continue. At the end, `release` is
+/// written to memory, a value that ends the wait.
 fn continues(found: u64, value: u64, flags: u32, wide: bool, (should, release): (bool, u64)) -> bool {
     let (stream, host) = (stream(), Shared::new());
     host.set(found);
@@ -115,7 +117,7 @@ fn continues(found: u64, value: u64, flags: u32, wide: bool, (should, release): 
         ok!(cuStreamWaitValue32(stream, host.address(), value, flags));
     }
     let mut idle = false;
-    // A stream that is due to continue may need several turns on a busy device.
+    // On a busy device a stream may need a long time to continue.
     for _ in 0..if should { 10_000 } else { 5 } {
         sleep(Duration::from_millis(1));
         idle = is_idle(stream);
@@ -133,7 +135,7 @@ fn continues(found: u64, value: u64, flags: u32, wide: bool, (should, release): 
 fn streams_wait_for_values() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    for (found, value, flags, release, held) in [
+    for (found, value, flags, release, passes) in [
         (5, 5, REACHED, 5, true),
         (4, 5, REACHED, 5, false),
         (0x8000_0004, 5, REACHED, 5, true),
@@ -147,23 +149,27 @@ fn streams_wait_for_values() {
         (0xffff_fff0, 0x0e, NOR, 0, true),
         (0xffff_ffff, 0, NOR, 0, false),
     ] {
-        let got = continues(found, value, flags, false, (held, release));
-        c.that(got == held, || format!("{found:#x} {value:#x} flags {flags}: {got}"));
+        let got = continues(found, value, flags, false, (passes, release));
+        c.that(got == passes, || {
+            format!("a wait for {value:#x} with flags {flags} finds {found:#x} and continues: {got}")
+        });
     }
-    for (found, value, held) in [
+    for (found, value, passes) in [
         (1 << 40, 1 << 40, true),
         ((1 << 40) - 1, 1 << 40, false),
         (0x8000_0000_0000_0001, 2, true),
         (0x7fff_ffff_ffff_ffff, u64::MAX, false),
     ] {
-        let got = continues(found, value, REACHED, true, (held, value));
-        c.that(got == held, || format!("{found:#x} {value:#x}: {got}"));
+        let got = continues(found, value, REACHED, true, (passes, value));
+        c.that(got == passes, || {
+            format!("a wait for {value:#x} finds {found:#x} and continues: {got}")
+        });
     }
 }
 
 #[test]
 fn any_change_of_memory_releases_a_stream() {
-    // In a process of its own: on a GPU streams share hardware queues, and a waiting one blocks the others in its
+    // In a process of its own: on a GPU streams share hardware queues, and a waiting stream blocks the others in its
     // queue.
     child!("any_change_of_memory_releases_a_stream", {
         release_each_other();
@@ -235,7 +241,7 @@ fn batches_of_operations() {
     let new = |kind: Kind, address: CUdeviceptr, value: u64, flags: u32| {
         let mut params = CUstreamBatchMemOpParams::default();
         params.waitValue.operation = kind;
-        // Waits and writes have the same layout.
+        // The parameters of waits and of writes have the same layout.
         params.waitValue.address = address;
         params.waitValue.anonymous1.value64 = value;
         params.waitValue.flags = flags;

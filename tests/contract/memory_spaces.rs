@@ -1,11 +1,12 @@
-//! Tests of loads and stores of every width, in every state space.
+//! Tests of loads and stores of 1 to 16 bytes: in global, shared, local and constant memory, and through generic
+//! pointers.
 
 use crate::arguments;
 use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::Random;
 
-/// Checks that a `copy_…` kernel copies every element and changes no memory past the end.
+/// Checks that a `copy_…` kernel copies every element and changes none of the 64 bytes past the end.
 fn copies<T: Plain>(kernel: &str) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();

@@ -26,7 +26,7 @@ fn loading_a_file() {
     is!(c, 301, cuModuleLoad(&raw mut module, c"/no/such/file.ptx".as_ptr()));
     is!(c, 1, cuModuleLoad(ptr::null_mut(), path.as_ptr()));
     is!(c, 1, cuModuleLoad(&raw mut module, c"".as_ptr()));
-    // A folder is not a missing file.
+    // For a folder the driver returns another code than for a missing file.
     let folder = CString::new(std::env::temp_dir().to_string_lossy().into_owned()).expect("no NUL byte in a path");
     is!(c, 2, cuModuleLoad(&raw mut module, folder.as_ptr()));
     drop(gpu);
@@ -65,7 +65,7 @@ fn wrong_arguments() {
 
 #[test]
 fn handles_after_unload() {
-    // Alone in its process: another thread's new handle may reuse the address of an unloaded one.
+    // Alone in its process: another thread's new module may get the handle of the unloaded one.
     child!("handles_after_unload", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -74,7 +74,9 @@ fn handles_after_unload() {
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
         ok!(cuModuleGetFunction(&raw mut function, module, c"registers".as_ptr()));
         ok!(cuModuleGetFunction(&raw mut again, module, c"registers".as_ptr()));
-        c.that(function == again, || "the same function has two handles".to_owned());
+        c.that(function == again, || {
+            "a second query for the function returned another handle".to_owned()
+        });
         is!(c, 0, cuModuleUnload(module));
         if !is_software() {
             // Driver 580 nearly always returns 400, and crashed (SIGSEGV) once.
@@ -170,11 +172,11 @@ fn globals() {
     }
     c.that(
         gpu.read::<f64>(gpu.global(module, "pi").0, 1) == [std::f64::consts::PI],
-        || "pi".to_owned(),
+        || "the initial value of pi".to_owned(),
     );
     let (table, _) = gpu.global(module, "table");
     c.that(gpu.read::<i32>(table, 6) == [-1, 2, -3, 4, -5, 6], || {
-        "table".to_owned()
+        "the initial values of table".to_owned()
     });
     c.that(
         gpu.read::<u64>(gpu.global(module, "inside_table").0, 1) == [table + 8],
@@ -182,7 +184,7 @@ fn globals() {
     );
     c.that(
         gpu.read::<u32>(gpu.global(module, "primes").0, 8) == [2, 3, 5, 7, 11, 13, 17, 19],
-        || "primes".to_owned(),
+        || "the initial values of primes".to_owned(),
     );
 
     let (mut address, mut bytes) = (0, 0);
@@ -191,7 +193,7 @@ fn globals() {
         500,
         cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, c"no_such_variable".as_ptr())
     );
-    // A kernel's name returns another code than an unknown name.
+    // For a kernel's name the driver returns another code than for an unknown name.
     is!(
         c,
         1,
@@ -261,11 +263,11 @@ fn kernels_use_globals() {
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![7_u32]);
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![1_u32]);
     c.that(gpu.read::<u32>(gpu.global(module, "counter").0, 1) == [13], || {
-        "counter".to_owned()
+        "counter is not the sum of the steps".to_owned()
     });
     c.that(
         gpu.read::<i32>(gpu.global(module, "table").0, 6) == [6, -5, 4, -3, 2, -1],
-        || "table".to_owned(),
+        || "table is not reversed".to_owned(),
     );
 
     let coefficients: Vec<f32> = (0..16).map(|i| i as f32 * 0.5 - 3.0).collect();

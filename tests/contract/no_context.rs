@@ -1,5 +1,5 @@
-//! Tests of calls on a thread without a current context: calls with a handle work, calls that need a context return
-//! 201.
+//! Tests of calls on a thread without a current context: calls that find their context by a handle work, and calls that
+//! need a current context return `CUDA_ERROR_INVALID_CONTEXT` (201).
 
 use std::ptr;
 
@@ -114,7 +114,7 @@ fn calls_with_a_handle() {
     is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
     c.that(results == [2.0, 4.0, 6.0], || format!("{results:?}"));
 
-    // The stream's context is used; the null stream has none here.
+    // A launch uses the context of its stream. The null stream belongs to the current context, and there is none.
     is!(
         c,
         201,
@@ -192,6 +192,6 @@ fn a_function_launched_under_another_context() {
     is!(c, 0, cuStreamSynchronize(stream));
     drop(other);
     c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || {
-        "the launch on the function's own stream".to_owned()
+        "the launch on a stream of the function's context".to_owned()
     });
 }

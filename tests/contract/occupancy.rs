@@ -1,4 +1,5 @@
-//! Tests of occupancy: the number of blocks per multiprocessor, its limits, and invalid queries.
+//! Tests of the occupancy calls: blocks per multiprocessor, suggested sizes of launches, shared memory that blocks may
+//! use, and invalid queries.
 
 use std::ptr::null_mut;
 
@@ -100,7 +101,8 @@ fn available_shared_memory() {
     let all = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     let all = usize::try_from(all).expect("a size");
     let mut bytes = 0;
-    // An equal share in units of 128 bytes, up to the function's limit.
+    // Each block has an equal share of the multiprocessor's shared memory, rounded down to a multiple of 128 bytes, up to
+    // the function's limit of 48 KiB.
     for blocks in [1, 2, 8, 16] {
         is!(
             c,

@@ -1,4 +1,5 @@
-//! Tests of threads that wait for one another: named barriers, flags and fences, locks, barriers of a grid.
+//! Tests of threads that wait for one another: barriers with votes, named barriers, flags and fences, locks, tickets,
+//! and a barrier of the whole grid.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -68,7 +69,7 @@ fn the_last_block_sums_up() {
     let input = words(5000, 4);
     let sum = input.iter().fold(0_u32, |a, b| a.wrapping_add(*b));
     let data = gpu.upload(&input);
-    // The counter wraps to zero, so that the kernel can run again.
+    // The kernel's counter of finished blocks wraps to zero after the last block, so that the kernel can run again.
     for blocks in [1_u32, 7, 40, 7] {
         let (parts, out) = (gpu.alloc(blocks as usize * 4), gpu.alloc(4));
         let mut arguments = arguments![data, 5000_u32, parts, out];
@@ -113,6 +114,7 @@ fn one_block_after_another() {
     assert_eq!(seen, (0..20).collect::<Vec<u32>>());
     assert_eq!(gpu.read::<u32>(serving, 1), [20]);
 }
+
 #[test]
 fn blocks_wait_for_later_blocks() {
     let mut gpu = Gpu::new();
@@ -146,6 +148,6 @@ fn a_barrier_of_the_grid() {
             })
             .collect();
     }
-    // After five steps the result is in the other buffer.
+    // The steps write to `b` and `a` in turn, and the fifth writes to `b`.
     assert_eq!(gpu.read::<u32>(b, 512), x);
 }

@@ -1,4 +1,4 @@
-//! Tests of paths that are not Unicode: on Unix, a path is a string of any bytes.
+//! Tests of paths that are not Unicode: on Unix, a path may hold any bytes except NUL.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,11 +12,11 @@ use cuda_driver::{Context, Device, JitOptions, Linker};
 use crate::common::{Codes, driver, driver_version, needs, ptx_path};
 use crate::{is, ok};
 
-/// A file of this process whose name is not Unicode, removed when dropped.
+/// A temporary file whose name is not Unicode, removed when dropped.
 struct File(PathBuf);
 
 impl File {
-    /// Returns a file with these contents; `None` if the file system refuses its name.
+    /// Writes a file with these contents. Returns `None` if the file system refuses its name.
     fn new(name: &str, contents: &[u8]) -> Option<Self> {
         let mut bytes = format!("cuda-driver-{}-{name}-", std::process::id()).into_bytes();
         bytes.extend(b"\xff.tmp");
@@ -89,7 +89,7 @@ fn inputs_of_a_linker() {
     let linker = Linker::new(&context, &options).expect("a linker");
     // SAFETY: the file is PTX.
     unsafe { linker.add_file(CUjitInputType::CU_JIT_INPUT_PTX, &file.0, &options) }.expect("an input");
-    // SAFETY: a path with a NUL byte is refused before the call.
+    // SAFETY: a path with a NUL byte never reaches the driver.
     let nul = unsafe { linker.add_file(CUjitInputType::CU_JIT_INPUT_PTX, Path::new("a\0b"), &options) };
     assert_eq!(
         nul.expect_err("a NUL byte").error().code(),

@@ -5,7 +5,7 @@ use cuda_driver::{Context, Device, DeviceBuffer, DeviceSlice, Stream};
 
 use crate::common::{driver, needs};
 
-/// Returns contexts on the first and on the last device, which may be one device.
+/// Returns contexts on the first and on the last device, which may be the same device.
 fn contexts() -> (Context, Context) {
     driver();
     let devices = Device::all().expect("devices");
@@ -24,7 +24,7 @@ fn copies_between_contexts() {
     to.fill_u32(0).expect("a fill");
     // `copy_from_device` also copies between contexts.
     to.copy_from_device(&from).expect("a copy");
-    from.free().expect("a free behind the copy");
+    from.free().expect("a free after the copy");
     assert_eq!(to.to_vec().expect("a copy"), values);
 
     let stream = Stream::new(&first).expect("a stream");
@@ -42,7 +42,7 @@ fn copies_that_are_not_possible() {
     let mut to = DeviceBuffer::<u32>::zeroed(&second, 11).expect("memory");
     let error = to.as_mut_slice().copy_from_peer(&from).expect_err("too short");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
-    // SAFETY: the buffer has these values.
+    // SAFETY: the buffer has 10 values and lives longer than the view.
     let unknown = unsafe { DeviceSlice::<u32>::from_raw_parts(from.ptr(), 10, None) };
     let mut part = to.slice_mut(..10).expect("a view");
     let error = part.copy_from_peer(unknown).expect_err("a view without a context");
@@ -79,11 +79,13 @@ fn access_to_another_device() {
         }
     };
     assert_eq!((access.context(), access.peer()), (&first, &second));
-    let again = first.enable_peer_access(&second).expect_err("a right that it has");
+    let again = first
+        .enable_peer_access(&second)
+        .expect_err("access that is already enabled");
     assert_eq!(again.code(), CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     access.disable().expect("its end");
-    drop(first.enable_peer_access(&second).expect("the right again"));
-    let access = first.enable_peer_access(&second).expect("the right again");
+    drop(first.enable_peer_access(&second).expect("access again"));
+    let access = first.enable_peer_access(&second).expect("access again");
     drop((first, second));
     std::thread::spawn(move || drop(access)).join().expect("no panic");
 }

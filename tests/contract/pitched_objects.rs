@@ -1,4 +1,4 @@
-//! Tests of pitched buffers, registered host memory and attributes of addresses as objects.
+//! Tests of pitched buffers, page-locked and registered host memory, and attributes of addresses as objects.
 
 use cuda_driver::sys::{
     CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUmemorytype, CUpointer_attribute as Attribute, CUresult,
@@ -61,14 +61,14 @@ fn pitched_buffers_of_no_and_other_sizes() {
         let error = PitchedBuffer::<u64>::alloc(&context, usize::MAX, height).expect_err("too wide");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // Values without a size need no memory, but their number must not overflow.
+    // Values of size zero need no memory, but their number must not overflow.
     let error = PitchedBuffer::<()>::alloc(&context, usize::MAX, 2).expect_err("too many values");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     let mut wide = PitchedBuffer::<[u32; 4]>::alloc(&context, 3, 2).expect("memory");
     wide.fill_u32(5).expect("a fill");
     assert_eq!(wide.to_vec().expect("a copy"), [[5; 4]; 6]);
     let (pitch, raw) = (wide.pitch(), wide.into_raw());
-    // SAFETY: the memory was owned above, with these sizes.
+    // SAFETY: the memory was owned by the buffer above, which had this pitch and these sizes.
     let wide = unsafe { PitchedBuffer::<[u32; 4]>::from_raw(raw, pitch, 3, 2, &context) };
     drop(context);
     std::thread::spawn(move || assert_eq!(wide.to_vec().expect("a copy"), [[5; 4]; 6]))
@@ -104,7 +104,7 @@ fn work_ends_before_a_vec_of_its_memory_is_made() {
     stream
         .launch_host_fn(|| std::thread::sleep(std::time::Duration::from_millis(50)))
         .expect("a host function");
-    // SAFETY: nothing else uses the memory until the copy is done: `into_vec` waits for it.
+    // SAFETY: nothing else uses the memory until the copy is done: `into_vec` waits for the copy.
     unsafe { device.as_slice().copy_to_async(&mut host, &stream) }.expect("a copy");
     assert_eq!(host.into_vec().expect("a copy"), [7; 1000]);
 }

@@ -1,4 +1,5 @@
-//! Tests of pools of host memory and managed memory, and of pools shared with other processes.
+//! Tests of pools of host memory and managed memory, of pools that are exported and imported, and of the attribute that
+//! makes operations on an address synchronous.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,7 +10,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, driver_version};
 use crate::{arguments, is, ok};
 
-/// Returns true if the driver has the pools of CUDA 13; otherwise reports that they are missing.
+/// Returns true if the driver has the pools of CUDA 13; otherwise reports that the test needs such a driver.
 fn has_kinds() -> bool {
     let has = driver_version() >= 13000;
     if !has {
@@ -57,6 +58,8 @@ fn locations_and_types_of_pools() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (none, pinned, managed) = (Type(0), Type(1), Type(2));
+    // The number of a kind of location, the type of memory, and the expected codes: of `cuMemPoolCreate`, and of both
+    // queries.
     for (place, memory, made, asked) in [
         (0, none, 1, 1),
         (0, pinned, 1, 1),
@@ -92,7 +95,8 @@ fn locations_and_types_of_pools() {
     }
 }
 
-/// Allocates from a pool of host memory or managed memory: a kernel writes the memory, and the host reads it.
+/// Allocates from a pool of host memory or managed memory: a kernel writes the memory, and the host reads it. The
+/// attribute of the memory's type must be `memory_type`.
 fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
@@ -113,12 +117,12 @@ fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
     ok!(cuMemsetD8Async(address, 7, 4096, stream));
     ok!(cuStreamSynchronize(stream));
     gpu.launch(write, [1; 3], [1; 3], 0, &mut arguments![address + 8, 4711_u32]);
-    // SAFETY: memory that the host can read, and that only this test uses.
+    // SAFETY: the host can read the memory, and only this test uses it.
     let words = unsafe { std::slice::from_raw_parts(address as *const u32, 4) };
     assert_eq!(words, [0x0707_0707, 0x0707_0707, 4711, 0x0707_0707]);
     type Attribute = CUpointer_attribute;
-    let is_type = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
-    assert_eq!(is_type, memory_type);
+    let found_type = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+    assert_eq!(found_type, memory_type);
     let host = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER);
     assert_eq!(host, address);
     let context = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_CONTEXT);
@@ -176,7 +180,7 @@ fn pools_are_exported_and_imported() {
     let mut fd = -1_i32;
     let out = (&raw mut fd).cast::<c_void>();
     ok!(cuMemPoolExportToShareableHandle(out, pool, descriptor, 0));
-    // SAFETY: the descriptor is the caller's.
+    // SAFETY: the export opened this descriptor for its caller.
     let exported = unsafe { OwnedFd::from_raw_fd(fd) };
     let number = fd as usize as *mut c_void;
     ok!(cuMemPoolImportFromShareableHandle(
@@ -186,7 +190,7 @@ fn pools_are_exported_and_imported() {
         0
     ));
     drop(exported);
-    // Descriptor 0 would be a null handle, which is refused whatever is open there.
+    // The handle of descriptor 0 is a null pointer, which the driver refuses even if the descriptor is open.
     let mut other = ptr::null_mut();
     is!(
         c,
@@ -216,7 +220,7 @@ fn pools_are_exported_and_imported() {
     is!(c, 0, cuStreamSynchronize(stream));
     is!(c, 0, cuMemPoolDestroy(hidden));
     ok!(cuMemPoolImportPointer(&raw mut second, imported, &raw mut data));
-    // The same memory at two addresses.
+    // The allocation and its import are the same memory at two addresses.
     assert_ne!(first, second);
     assert_eq!(gpu.read::<u32>(second, 1024), [41; 1024]);
     gpu.write(second + 64, &[43_u32]);
@@ -247,7 +251,7 @@ fn the_sync_memops_attribute() {
     is!(c, 0, cuPointerSetAttribute(value, sync, memory));
     assert_eq!(attribute(memory, sync), 1);
     ok!(cuMemFree(managed));
-    // Mapped memory cannot have the attribute.
+    // Memory that `cuMemMap` maps cannot have the attribute.
     let props = CUmemAllocationProp {
         type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
         location: CUmemLocation {
