@@ -1,8 +1,8 @@
-//! Tests of bad input: each mistake must return an `Err` that names the call and the reason, without a panic or an
-//! abort.
+//! Tests of bad input: each mistake must return an `Err`, mostly with the call and the reason, without a panic or an
+//! abort. Only a panic of the program's own host function is resumed.
 //!
-//! The first tests choose the process's default library, which can be done only once, so each of these runs in a
-//! process of its own. The others use the driver under test.
+//! Tests that choose another default library, or that need a process without `cuInit`, run in a process of their own.
+//! The others share a process and use the driver under test.
 
 #![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 
@@ -221,7 +221,7 @@ fn a_truncated_module() {
     let path = std::env::temp_dir().join(format!("cuda-driver-cut-{}", std::process::id()));
     let mut cubin = vec![0; 64];
     cubin[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    // One section, whose data is missing.
+    // One section, whose entry in the section table is missing.
     cubin[0x28] = 64;
     cubin[0x3a] = 64;
     cubin[0x3c] = 1;
@@ -260,7 +260,7 @@ fn a_host_function_that_panics() {
     for (name, wait) in waits {
         stream.launch_host_fn(|| panic!("on purpose")).expect("queued");
         event.record(stream).expect("recorded");
-        // A copy waits too, but does not resume the panic: another library may be making the copy.
+        // A copy waits too, but does not resume the panic, because other libraries may make copies.
         buffer.to_vec().expect("no fault");
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
         let panic = panic.expect_err(name);

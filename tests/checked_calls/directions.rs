@@ -1,4 +1,5 @@
-//! Compares the directions of the parameters with NVIDIA's Python bindings, as `cargo xtask directions` recorded them.
+//! Compares the directions of the parameters with those in NVIDIA's Python bindings, which `cargo xtask directions`
+//! recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ const THEIRS: &str = include_str!("../../cuda-driver-sys/api/directions.txt");
 /// The differences, with their reasons.
 const EXPLAINED: &str = include_str!("../../cuda-driver-sys/api/python-differences.toml");
 
-/// Returns the direction that a word of the table stands for; `None` for a count, which both sides take from the array.
+/// Returns the direction that a word of the table stands for; `None` for a count, which is not compared: a checked
+/// call computes it from the array, or asks the driver for it.
 fn direction(word: &str) -> Option<&'static str> {
     let word = word.trim_end_matches('?');
     Some(match word.split('[').next().unwrap_or(word) {

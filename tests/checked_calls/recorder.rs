@@ -1,6 +1,6 @@
 //! A library of all 685 exports that record their arguments and write planned values.
 //!
-//! Every value in a trial is a pattern of bytes that identifies its parameter and its writer: the caller or the
+//! Most values in a trial are patterns of bytes that identify their parameter and their writer: the caller or the
 //! library.
 
 use core::ffi::*;
@@ -78,8 +78,8 @@ fn called(function: &'static str, arguments: Vec<Vec<u8>>) -> CUresult {
             for &(index, size, value) in &plan.counts {
                 let at = address(&arguments[index]);
                 let mut old = [0u8; 8];
-                // SAFETY: the trial points to a count of this size. On a machine that is not little-endian the
-                // comparison of the counts fails.
+                // SAFETY: the trial points to a count of this size. On a big-endian machine the comparison of
+                // the counts fails.
                 unsafe { ptr::copy_nonoverlapping(at, old.as_mut_ptr(), size) };
                 record.counts.push((index, u64::from_ne_bytes(old)));
                 if writes {

@@ -99,7 +99,7 @@ impl<T> In<T> {
     }
 }
 
-/// A value that may be passed by reference.
+/// An optional value that is passed by reference.
 pub(crate) struct InOption<T>(In<T>);
 
 impl<T> InOption<T> {
@@ -143,7 +143,7 @@ impl<T> InOut<T> {
     }
 }
 
-/// A value that may be passed by reference, and that the library changes then.
+/// An optional value that is passed by reference, and that the library changes.
 pub(crate) struct InOutOption<T>(InOut<T>);
 
 impl<T> InOutOption<T> {
@@ -184,7 +184,7 @@ impl Str {
     }
 }
 
-/// A C string that may be passed.
+/// An optional C string.
 pub(crate) struct StrOption(usize);
 
 impl StrOption {
@@ -220,7 +220,7 @@ impl<T> Slice<T> {
 
     pub(crate) fn check(&self, trial: &Trial) {
         let slice = self.argument(trial);
-        // Of lists that are shorter than their count, the driver requires a pointer also if they are empty.
+        // The driver requires a pointer for a list with fewer elements than its count, even if the list is empty.
         let pointer = if trial.is_shorter(self.index) {
             slice.as_ptr()
         } else {
@@ -230,7 +230,7 @@ impl<T> Slice<T> {
     }
 }
 
-/// A slice that may be passed, and is read.
+/// An optional slice that is read.
 pub(crate) struct SliceOption<T>(Slice<T>);
 
 impl<T> SliceOption<T> {
@@ -272,7 +272,7 @@ impl<T> SliceMut<T> {
     }
 }
 
-/// A slice that may be passed, and is written then.
+/// An optional slice that is written.
 pub(crate) struct SliceMutOption<T>(SliceMut<T>);
 
 impl<T> SliceMutOption<T> {
@@ -294,7 +294,7 @@ impl<T> SliceMutOption<T> {
     }
 }
 
-/// Checks the address of an untyped slice: null for an empty one whose count is behind a pointer, else its own.
+/// Checks the address of an untyped slice: null if it is empty and its count is behind a pointer, else the slice's own.
 fn check_untyped<T>(trial: &Trial, index: usize, values: &[T], length: usize) {
     if trial.has_counter_behind_pointer(index) {
         trial.check_pointer(index, or_null(&values[..length]));
@@ -442,7 +442,7 @@ fn check_text(trial: &Trial, index: usize, text: &str) {
     }
 }
 
-/// A text of the library whose address it writes.
+/// A text that the library owns, and whose address it writes.
 pub(crate) struct Text(usize);
 
 impl Text {
@@ -507,7 +507,7 @@ impl<T> List<T> {
     }
 
     pub(crate) fn check(&self, trial: &Trial) {
-        // There was no second step.
+        // The only call was the one for the count, which passes no array.
         if trial.lists_nothing() {
             trial.check_pointer(self.0.index, ptr::null::<u8>());
         }
@@ -522,7 +522,7 @@ impl<T> List<T> {
     }
 }
 
-/// Values of the library whose address it writes.
+/// An array that the library owns, and whose address it writes. The call returns a copy.
 pub(crate) struct Copied<T>(List<T>);
 
 impl<T> Copied<T> {

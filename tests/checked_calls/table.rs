@@ -1,6 +1,7 @@
 //! The macro that turns a line of the table into a trial.
 //!
-//! A line names the export, the checked call, and, by a word for each parameter of the C function, the way to pass it:
+//! A line has the export, the checked call, and a word for each parameter of the C function. The word tells how the
+//! checked call passes the parameter:
 //!
 //! | word | in the checked call |
 //! | --- | --- |
@@ -22,7 +23,7 @@
 //!
 //! The types are not in the table: the compiler infers them from the checked call.
 
-/// Makes `TRIALS` of the table.
+/// Makes `TRIALS` from the table.
 macro_rules! trials {
     ($($symbol:ident = $($path:ident)::+($($parameters:tt)*);)*) => {
         /// A trial of every export that has a checked call.
@@ -89,7 +90,7 @@ macro_rules! word {
     };
 }
 
-/// Adds a slot to the state of a line. Every expansion makes a variable of its own.
+/// Adds a slot to the state of a line. All slots are named `slot`, but hygiene makes them different variables.
 macro_rules! slot {
     (($trial:ident $path:tt $index:expr, [$($slots:tt)*] [$($arguments:tt)*] $outputs:tt)
         argument $slot:ident; $($rest:tt)*) => {

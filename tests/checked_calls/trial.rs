@@ -49,7 +49,7 @@ pub(crate) enum Mode {
     Empty,
     /// The library returns success but writes nothing.
     Silent,
-    /// Slices that must have the same length do not.
+    /// Slices that must have the same length have different lengths.
     Uneven,
     /// The library returns this code.
     Failing(u32),
@@ -63,7 +63,8 @@ pub(crate) struct Trial {
     function: Function,
 }
 
-/// Returns the parameter that counts an array, and the number that is subtracted from it, for `in[n-1]`.
+/// Returns the parameter that counts an array, and the number that is subtracted from it: 1 for `in[n-1]`. Returns
+/// `None` if no parameter counts it.
 fn counter(word: &str) -> Option<(&str, usize)> {
     let (_, rest) = word.split_once('[')?;
     let text = rest.split(']').next()?.trim_start_matches('*');
@@ -132,7 +133,7 @@ impl Trial {
         !matches!(self.mode, Mode::Silent | Mode::Failing(_))
     }
 
-    /// Returns one of two lengths: the shorter one in an empty run.
+    /// Returns `least` in an empty run, else `full`.
     pub(crate) fn length(&self, full: usize, least: usize) -> usize {
         if self.mode == Mode::Empty { least } else { full }
     }
@@ -186,7 +187,8 @@ impl Trial {
             .any(|word| word.starts_with("copied["))
     }
 
-    /// Returns true if a slice must be as long as another slice, which is not optional.
+    /// Returns true if the length of a slice is checked against that of another one: the first slice with the same count
+    /// that is not optional.
     pub(crate) fn must_match(&self, index: usize) -> bool {
         let Some((name, _)) = counter(&self.words[index]).filter(|_| is_slice(&self.words[index])) else {
             return false;
@@ -303,7 +305,7 @@ impl Trial {
         assert_eq!(given, expected, "{}: output {index}", self.symbol);
     }
 
-    /// Checks that nothing was called, and that the error says why.
+    /// Checks that the call was refused because slices have different lengths, and that the library was not called.
     #[track_caller]
     pub(crate) fn expect_refusal<T>(&self, result: cuda_driver::Result<T>) {
         RECORD.with_borrow(|record| assert_eq!(record.functions, [""; 0], "{}", self.symbol));

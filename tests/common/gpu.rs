@@ -1,4 +1,5 @@
-//! A context for kernel tests, made with raw calls: modules, buffers, launches. Every call here must succeed.
+//! A context for kernel tests, made with raw calls: modules, buffers, launches. Every call here must succeed, except
+//! the destruction of the context.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -141,7 +142,8 @@ impl Gpu {
         ok!(cuCtxSynchronize());
     }
 
-    /// Runs a kernel `(inputs…, out, n)` over n elements in blocks of 128 and returns `per` results for each element.
+    /// Runs a kernel `(inputs…, out, n)` over n elements in blocks of 128 threads and returns `per` results for each
+    /// element.
     ///
     /// The output buffer starts as 0xA5 bytes, so that a missing result shows.
     pub(crate) fn table<I: Plain, O: Plain>(&self, function: CUfunction, inputs: &[&[I]], per: usize) -> Vec<O> {

@@ -16,7 +16,7 @@ use cuda_driver::sys::*;
 pub(crate) use needs::{needs, say};
 
 /// Makes the driver that `CUDA_DRIVER` names (the software driver if it is unset) the process's default, without
-/// initialising it. Prints its name once.
+/// initialising it. Prints its name once, except in a child process.
 pub(crate) fn select_driver() {
     static SELECTED: OnceLock<()> = OnceLock::new();
     SELECTED.get_or_init(|| {
@@ -214,7 +214,7 @@ pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOn
         "the child process of {name} ended with {}:\n{text}",
         output.status
     );
-    // The child's own lines were captured; CI lists these.
+    // The child's output was captured, so its lines for the list of skipped tests in CI are printed again.
     text.lines().filter(|line| line.starts_with("needs ")).for_each(say);
     Some(text)
 }

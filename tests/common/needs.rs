@@ -8,12 +8,12 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Reports that a test was skipped because this machine lacks `missing`; CI lists these lines.
+/// Reports that a test, or a part of it, was skipped because this machine lacks `missing`; CI lists these lines.
 pub(crate) fn needs(missing: &str) {
     say(&format!("needs {missing}"));
 }
 
-/// Like [`needs`], for requirements that CI's machine meets: a failure there.
+/// Like [`needs`], but fails in CI, whose machine meets the requirement.
 #[track_caller]
 pub(crate) fn needs_but_not_in_ci(missing: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs {missing}");

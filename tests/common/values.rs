@@ -1,4 +1,4 @@
-//! Inputs of the arithmetic tables: edge cases and pseudo-random numbers.
+//! Inputs of the arithmetic tests: edge cases and pseudo-random numbers. Also `fma` as a reference, and a digest.
 
 use rustc_apfloat::Float as _;
 use rustc_apfloat::ieee::{Double, Single};
@@ -7,7 +7,7 @@ use rustc_apfloat::ieee::{Double, Single};
 /// twice.
 const MUL_ADD_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
-/// Returns `a b + c`, rounded once.
+/// Returns `a * b + c`, rounded once.
 pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     if MUL_ADD_FUSES {
         return a.mul_add(b, c);
@@ -16,7 +16,7 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     f32::from_bits(a.mul_add(b, c).value.to_bits() as u32)
 }
 
-/// Returns `a b + c`, rounded once.
+/// Returns `a * b + c`, rounded once.
 pub(crate) fn fma64(a: f64, b: f64, c: f64) -> f64 {
     if MUL_ADD_FUSES {
         return a.mul_add(b, c);
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// Returns all pairs of two lists.
+/// Returns all pairs of two lists, as the list of the first elements and the list of the second ones.
 pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for &x in a {
@@ -63,7 +63,7 @@ pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
     (left, right)
 }
 
-/// Integers at the edges of every width, as 64-bit patterns.
+/// Returns integers at the edges of several widths, and their negatives, as 64-bit patterns.
 pub(crate) fn integers() -> Vec<u64> {
     let mut values = vec![0, 1, 2, 3, 5, 7, 10, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1000];
     for bits in [8_u32, 15, 16, 24, 31, 32, 33, 53, 63] {
@@ -78,7 +78,7 @@ pub(crate) fn integers() -> Vec<u64> {
     values
 }
 
-/// Integers of all magnitudes: random bits shifted by a random amount.
+/// Returns integers of all magnitudes: random bits shifted right by a random amount, about half of them negated.
 pub(crate) fn random_integers(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..count)
@@ -94,7 +94,7 @@ pub(crate) fn random_integers(count: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Returns bit patterns of `f32`: zeros, subnormals, the edges of every range, halves, NaNs.
+/// Returns bit patterns of `f32`: zeros, subnormals, the edges of the type and of integer types, halves, NaNs.
 pub(crate) fn floats() -> Vec<u32> {
     let mut values = vec![
         0x0000_0000, // 0
@@ -153,7 +153,7 @@ pub(crate) fn doubles() -> Vec<u64> {
         0x0020_0000_0000_0000,
         0x3690_0000_0000_0000, // 2^-150, half the smallest f32 subnormal
         0x36a0_0000_0000_0000, // 2^-149
-        0x380f_ffff_e000_0000, // largest f32 subnormal and a half
+        0x380f_ffff_e000_0000, // half a unit above the largest f32 subnormal
         0x3810_0000_0000_0000, // smallest normal f32
         0x3ca0_0000_0000_0000,
         0x3cb0_0000_0000_0000,
