@@ -1,5 +1,5 @@
-//! Tests of calls for resources that a program without a graphics API does not have, and of callbacks that are not
-//! called.
+//! Tests of calls for graphics resources, of which a program without a graphics API has none, and of registering
+//! callbacks for notifications.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -1,5 +1,6 @@
-//! Tests of calls after a kernel has faulted: nearly all return the fault's code in every context of the process, and
-//! work that is queued after the faulty kernel is not done. Each test runs in a process of its own.
+//! Tests of calls after a kernel has faulted: most return the fault's code in every context of the process. Work that
+//! is queued after the faulty kernel is not done, but stream callbacks are called, with the code. Each test runs in a
+//! process of its own.
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};
@@ -12,7 +13,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, ptx};
 use crate::{arguments, call, child, is, ok};
 
-/// Queues a kernel that writes to NULL.
+/// Queues a kernel that writes to NULL, and returns the kernel.
 fn fault(gpu: &mut Gpu, stream: CUstream) -> CUfunction {
     let function = gpu.kernel("faults.ptx", "fault_write");
     write(function, stream, 0);
@@ -104,7 +105,7 @@ impl Trapped {
         trapped
     }
 
-    /// Launches a kernel behind the trap, and returns the result code.
+    /// Launches a kernel in the stream, and returns the result code.
     fn launch(&self, function: CUfunction) -> u32 {
         call!(cuLaunchKernel(
             function,
@@ -221,19 +222,19 @@ fn queries() {
     });
 }
 
-/// Stores one more than the status in the number that the pointer names.
+/// Stores one more than the status in the number that `data` points to.
 unsafe extern "system" fn store_status(_: CUstream, status: CUresult, data: *mut c_void) {
     // SAFETY: the test passes numbers that outlive the callbacks.
     unsafe { &*data.cast::<AtomicU32>() }.store(status.0 + 1, Ordering::SeqCst);
 }
 
-/// Stores 1 in the number that the pointer names.
+/// Stores 1 in the number that `data` points to.
 unsafe extern "system" fn store(data: *mut c_void) {
     // SAFETY: the test passes numbers that outlive the stream's work.
     unsafe { &*data.cast::<AtomicU32>() }.store(1, Ordering::SeqCst);
 }
 
-/// Waits until the number that the pointer names is not 0, for some time.
+/// Waits until the number that `data` points to is not 0, for at most 120 s.
 unsafe extern "system" fn wait(data: *mut c_void) {
     // SAFETY: the test passes a number that outlives the stream's work.
     let number = unsafe { &*data.cast::<AtomicU32>() };
@@ -279,7 +280,7 @@ fn work_behind_the_fault() {
         is!(c, 0, cuStreamAddCallback(stream, Some(store_status), at(&BEHIND), 0));
         GATE.store(1, Ordering::SeqCst);
         is!(c, 700, cuStreamSynchronize(stream));
-        // The callback is called with the code, possibly after the wait has returned.
+        // The stream callback is called with the code, possibly after the wait has returned.
         wait_for(&BEHIND);
         let statuses = [&BEFORE, &BEHIND, &FUNCTION].map(|number| number.load(Ordering::SeqCst));
         c.that(statuses == [1, 701, 0], || format!("{statuses:?}"));

@@ -19,7 +19,7 @@ fn memory() {
     let mut c = Codes::new();
     let (mut address, mut word, mut pointer) = (0, 0_u32, null_mut());
     let host: *mut c_void = (&raw mut word).cast();
-    // The context is checked before the output and the size.
+    // The context is checked before the arguments.
     is!(c, 201, cuMemAlloc(null_mut(), 4));
     is!(c, 201, cuMemAlloc(&raw mut address, 0));
     is!(c, 201, cuMemHostAlloc(null_mut(), 4, 0));

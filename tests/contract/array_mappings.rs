@@ -22,7 +22,7 @@ pub(super) fn memory(bytes: usize, usage: u32) -> CUmemGenericAllocationHandle {
     handle
 }
 
-/// Returns the mapping of an array to memory from an offset on; without memory (0), it unmaps the array.
+/// Returns the operation that maps memory, from an offset on, to an array, or unmaps the array if `memory` is 0.
 pub(super) fn mapping(array: CUarray, memory: CUmemGenericAllocationHandle, at: usize) -> CUarrayMapInfo {
     // SAFETY: zeros are a valid value of every member.
     let mut info: CUarrayMapInfo = unsafe { zeroed() };

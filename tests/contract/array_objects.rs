@@ -85,7 +85,7 @@ fn texels_of_every_type() {
     there_and_back(&context, &[float4::new(1.0, 2.0, 3.0, 4.0), float4::default()]);
     there_and_back(&context, &[uchar4::new(1, 2, 3, 4)]);
 
-    // The caller passes the format of a type that has none, or another one.
+    // The caller passes the format: for a type that has none, or instead of the type's own.
     let half = CUarray_format::CU_AD_FORMAT_HALF;
     let shape = ArrayShape::d2(2, 1);
     let array = Array::<u16>::with_format(&context, shape, half, 1).expect("an array");
@@ -199,7 +199,7 @@ fn rows_without_gaps() {
         .run()
         .expect("a copy");
     assert_eq!(part, [17, 18, 19, 25, 26, 27, 49, 50, 51, 57, 58, 59]);
-    // The offset applies to each row: its pitch is the offset and the copied part.
+    // The offset applies to each row: without a given pitch, a row consists of the offset and the copied part.
     let mut part = [0; 8];
     Copy3d::new(&array, &mut part, [3, 2, 1])
         .target_offset([1, 0, 0])
@@ -253,7 +253,7 @@ fn boxes_that_are_not_inside() {
             .run();
         assert_eq!(code(refused), INVALID, "{extent:?} at {offset:?} of memory");
     }
-    // The pitch is shorter than a row, or the slices have too few rows.
+    // The pitch is shorter than a row, a layer has too few rows, or the source needs more values than it has.
     for copy in [
         Copy3d::new(&values, &array, [6, 2, 1]).source_pitch(11),
         Copy3d::new(&values, &array, [5, 2, 1])

@@ -25,7 +25,8 @@ fn applied<T: Copy>(cells: &[T], input: impl Iterator<Item = (usize, T)>, ops: &
 const THREADS: usize = 96;
 const BLOCKS: usize = 3;
 
-/// Runs a kernel of `atomics.cu`, whose elements change cells in global memory and in each block's shared memory.
+/// Runs a kernel of `atomics.cu`, in which each thread changes cells in global memory and in its block's shared memory
+/// with one element of the input, and compares all cells.
 fn table<T: Plain + PartialEq + std::fmt::Debug>(
     kernel: &str,
     input: &[T],
@@ -112,7 +113,7 @@ fn min_and_max_s64() {
     assert_eq!(gpu.read::<i64>(cells, 2), expected);
 }
 
-/// Counts the occurrences of each number.
+/// Returns the number of occurrences of each number below `below`.
 fn occurrences(values: &[u32], below: u32) -> Vec<usize> {
     (0..below).map(|k| values.iter().filter(|v| **v == k).count()).collect()
 }
@@ -134,7 +135,8 @@ fn returned_values() {
     assert_eq!(last[1], 0);
     assert_eq!(occurrences(&down, 7), vec![100; 7], "6 to 0, a hundred times");
     assert_eq!(last[2], 6);
-    // Each exchange returns the value that another exchange stored; the last value stays.
+    // Each exchange returns the value that the exchange before it stored, the first one the initial value; the last value
+    // stays.
     let mut taken: BTreeSet<u32> = changed.iter().copied().collect();
     taken.insert(last[3]);
     let mut expected: BTreeSet<u32> = (0..n).collect();

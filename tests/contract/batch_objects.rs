@@ -1,5 +1,5 @@
-//! Tests of batches of copies, copies between addresses, and of smaller calls of streams, events, functions and
-//! devices.
+//! Tests of batches of copies, of copies between addresses, and of other methods of contexts, streams, events,
+//! functions, devices and memory.
 
 use cuda_driver::batch::BatchCopy;
 use cuda_driver::sys::{
@@ -38,7 +38,7 @@ fn batches_of_copies() {
         from: from.ptr().byte_add(from_at),
         bytes: 64,
     };
-    // SAFETY: the ranges are in both buffers, which live until the stream is done.
+    // SAFETY: the ranges are inside the buffers, which live until the stream is done.
     unsafe {
         stream.copy_batch(&[], IN_ORDER).expect("nothing");
         stream
@@ -130,9 +130,9 @@ fn a_context_stays_current_on_a_thread() {
         assert!(context.is_current().expect("the current context"));
         let raw = context.as_raw();
         drop(context);
-        // The context is not destroyed.
+        // The drop does not destroy the context, because it stays current.
         assert_eq!(Context::current_raw(), Ok(raw));
-        // SAFETY: as above.
+        // SAFETY: the current context is live.
         let context = unsafe { Context::current() }.expect("the current context");
         context.expect("a context").synchronize().expect("its end");
     });

@@ -15,7 +15,7 @@ fn stream() -> CUstream {
     stream
 }
 
-/// Returns true if the driver has the batch calls of CUDA 13; otherwise reports that they are missing.
+/// Returns true if the driver has the batch calls of CUDA 13; else reports that the test needs them.
 fn has_batches() -> bool {
     let has = driver_version() >= 13000;
     if !has {
@@ -291,7 +291,7 @@ fn batched_moves_of_managed_memory() {
         0,
         cuMemDiscardAndPrefetchBatchAsync(address, bytes, 1, place, at, 1, 0, stream)
     );
-    // Memory that is not managed is neither moved nor discarded.
+    // Calls for memory that is not managed are refused.
     let mut memory = gpu.alloc(1 << 20);
     let address = &raw mut memory;
     is!(

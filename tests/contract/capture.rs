@@ -109,7 +109,7 @@ fn forks_and_joins() {
     is!(c, 0, cuGraphDestroy(graph));
 }
 
-/// Adds one to the counter that the pointer names.
+/// Adds one to the counter that `data` points to.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the test passes a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
@@ -134,11 +134,11 @@ fn all_kinds_of_work() {
     is!(c, 0, cuLaunchHostFunc(a, Some(count), counter));
     is!(c, 0, cuMemcpyDtoHAsync(result.as_mut_ptr().cast(), temporary, 64, a));
     is!(c, 0, cuMemFreeAsync(temporary, a));
-    // Work of no size makes no node.
+    // Work of no size makes no node, nor does freeing NULL.
     is!(c, 0, cuMemcpyDtoDAsync(s.data, s.data + 64, 0, a));
     is!(c, 0, cuMemsetD8Async(s.data, 1, 0, a));
     is!(c, 0, cuMemFreeAsync(0, a));
-    // A call with a wrong argument makes no node either, and does not invalidate the capture.
+    // These calls with a wrong argument make no nodes either, and do not invalidate the capture.
     is!(c, 1, cuMemcpyDtoDAsync(s.data, 16, 64, a));
     is!(c, 1, cuLaunchHostFunc(a, None, ptr::null_mut()));
     is!(c, 1, cuMemFreeAsync(s.data, a));
@@ -146,7 +146,7 @@ fn all_kinds_of_work() {
     assert_eq!(kinds(graph), [1, 2, 10, 1, 0, 3, 1, 11]);
     let exec = instantiate(graph);
     for round in 1..4 {
-        // The program's memory is read when the graph runs.
+        // The graph reads the program's memory when it runs, not when the copy is captured.
         source[3] = 100 * round;
         is!(c, 0, cuGraphLaunch(exec, a));
         is!(c, 0, cuStreamSynchronize(a));

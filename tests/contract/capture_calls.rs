@@ -1,5 +1,5 @@
-//! Tests of further calls during a stream capture: queries of the stream, calls that change the device, and the
-//! thread's capture mode.
+//! Tests of calls during a stream capture, besides those in `capture_rules`: queries of the stream, calls that change
+//! the device, events, wrong work, and the thread's capture mode.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};
@@ -25,7 +25,7 @@ fn use_up<T: Copy>(list: &mut Vec<T>, call: impl FnOnce(T) -> CUresult) -> CUres
 
 #[test]
 fn calls_about_the_stream() {
-    // A capture in global mode forbids calls in all threads.
+    // In a process of its own, because a capture in global mode forbids some calls in all threads.
     child!("calls_about_the_stream", {
         let s = Steps::new();
         let exec = instantiate(graph());
@@ -48,7 +48,7 @@ fn calls_about_the_stream() {
         let policy = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY;
         let mut value = CUlaunchAttributeValue::default();
         assert_codes!(NEVER, |s| cuStreamGetAttribute(s, policy, &raw mut value));
-        // Waits block the calling thread, or not, as the driver chooses.
+        // Waits block or spin, as the driver chooses.
         value.syncPolicy = CUsynchronizationPolicy::CU_SYNC_POLICY_AUTO;
         assert_codes!(NEVER, |s| cuStreamSetAttribute(s, policy, &raw const value));
 
@@ -168,7 +168,7 @@ fn events_of_a_capture() {
     is!(c, 907, cuEventElapsedTime(&raw mut time, start, stop));
     assert_eq!(status(a), 1);
     ok!(cuGraphDestroy(end(a)));
-    // Once the capture is over, the event cannot be used until it is recorded again.
+    // Once the capture is over, its events cannot be used until they are recorded again.
     is!(c, 1, cuEventQuery(start));
     is!(c, 1, cuEventSynchronize(start));
     is!(c, 1, cuStreamWaitEvent(other, start, 0));
@@ -187,7 +187,7 @@ fn events_of_all_work_of_a_context() {
     if driver_version() < 12050 {
         return needs("a driver of CUDA 12.5");
     }
-    // A capture in global mode forbids calls in all threads.
+    // In a process of its own, because a capture in global mode forbids some calls in all threads.
     child!("events_of_all_work_of_a_context", {
         let s = Steps::new();
         let mut c = Codes::new();
@@ -308,7 +308,7 @@ fn arguments_as_one_buffer_stay_one_buffer() {
     assert!(params.kernelParams.is_null() && !params.extra.is_null());
     let exec = instantiate(graph);
     assert_eq!(s.run(exec), 7);
-    // The pointers of an array become an array again.
+    // Arguments that are passed as an array of pointers stay an array.
     let mut arguments = arguments![s.data, 8_u32];
     let mut pointers = arguments.pointers();
     begin(s.stream);

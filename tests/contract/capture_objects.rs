@@ -116,7 +116,7 @@ fn captures_that_fail() {
 #[test]
 fn captures_into_a_graph() {
     if driver_version() < 12030 {
-        return needs("captures into graphs: CUDA 12.3");
+        return needs("a driver of CUDA 12.3");
     }
     let context = context();
     let stream = Stream::non_blocking(&context).expect("a stream");

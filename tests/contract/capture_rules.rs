@@ -11,7 +11,8 @@ use crate::{child, is, ok};
 
 unsafe extern "system" fn callback(_: CUstream, _: CUresult, _: *mut c_void) {}
 
-/// Ends a capture and returns the code; unless it is 0 there must be no graph.
+/// Ends a capture, destroys its graph, and returns the code of ending the capture. If it is not 0, there must be no
+/// graph.
 fn end_code(stream: CUstream) -> u32 {
     let mut graph = ptr::without_provenance_mut(8);
     let code = crate::call!(cuStreamEndCapture(stream, &raw mut graph)).0;
@@ -41,7 +42,7 @@ pub(crate) fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 
     for (index, code) in codes.iter_mut().enumerate() {
         let (flags, mode) = (index / 3, index % 3);
         let seen = during(flags as u32, mode as u32, &mut call);
-        // A call that fails with such a code invalidates the capture.
+        // A call that fails with an error of captures (900 and above) invalidates the capture.
         let invalidated = seen[0] >= 900;
         assert_eq!(seen[1..], if invalidated { [2, 901] } else { [1, 0] }, "{seen:?}");
         *code = seen[0];
@@ -60,17 +61,18 @@ macro_rules! assert_codes {
 
 pub(crate) use assert_codes;
 
-/// Calls that every mode forbids.
+/// The codes of calls that every mode forbids.
 pub(crate) const ALWAYS: [u32; 6] = [900; 6];
-/// Calls that only relaxed mode allows.
+/// The codes of calls that only relaxed mode allows.
 pub(crate) const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
-/// Work that would wait for the stream.
+/// The codes of work in the null stream, which would wait for the capturing stream unless that is non-blocking.
 pub(crate) const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
+/// The codes of calls that no mode forbids.
 pub(crate) const NEVER: [u32; 6] = [0; 6];
 
 #[test]
 fn calls_while_a_stream_captures() {
-    // A capture in global mode forbids calls in all threads.
+    // In a process of its own, because a capture in global mode forbids some calls in all threads.
     child!("calls_while_a_stream_captures", {
         let s = Steps::new();
         let other = stream(1);
@@ -129,8 +131,9 @@ fn calls_while_a_stream_captures() {
         assert_codes!(NEVER, |s| cuGraphLaunch(exec, other));
         assert_codes!(IMPLICIT, |s| cuGraphLaunch(exec, null));
 
-        // Waits for events that the capture itself recorded.
+        // The stream waits for an event that was recorded outside the capture.
         assert_codes!([905; 6], |s| cuStreamWaitEvent(s, done, 0));
+        // The program asks for an event that the capture itself recorded.
         let inside = event();
         let recorded = |stream| {
             ok!(cuEventRecord(inside, stream));
@@ -255,7 +258,7 @@ fn captures_that_fail() {
     s.step(destroyed, 1);
     is!(c, 0, cuStreamDestroy(destroyed));
     assert_eq!(end_code(a), 904);
-    // An invalid launch.
+    // An invalid launch, and a wait for NULL, invalidate the capture.
     begin(a);
     is!(
         c,
@@ -283,7 +286,7 @@ fn captures_that_fail() {
     is!(c, 1, cuMemAllocAsync(ptr::null_mut(), 64, a));
     is!(c, 2, cuMemAllocAsync(&raw mut address, 1 << 50, a));
     assert_eq!((status(a), end_code(a)), (1, 0));
-    // Ending when nothing captures.
+    // Ending a capture that did not begin, and beginning captures that are not possible.
     assert_eq!(end_code(a), 401);
     is!(c, 1, cuStreamBeginCapture(a, CUstreamCaptureMode(3)));
     is!(c, 900, cuStreamBeginCapture(ptr::null_mut(), CUstreamCaptureMode(2)));

@@ -1,4 +1,4 @@
-//! Tests of launches in clusters: blocks that share memory, sizes of clusters, and the number that run at once.
+//! Tests of launches in clusters: blocks that share memory, sizes of clusters, the number that run at once, and faults.
 
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -23,8 +23,8 @@ fn has_clusters() -> bool {
     has
 }
 
-/// Calls `call` with the description of a launch of `grid` blocks of `threads` threads, in clusters of `cluster` unless
-/// that is empty.
+/// Calls `call` with the description of a launch of `grid` blocks of `threads` threads with `shared` bytes of dynamic
+/// shared memory, in clusters of `cluster` unless that is empty.
 fn with_config<R>(
     (grid, threads, shared): (u32, u32, u32),
     cluster: &[u32],
@@ -62,7 +62,8 @@ fn launch(function: CUfunction, grid: u32, threads: u32, cluster: &[u32], argume
     })
 }
 
-/// Each block of a cluster reads the shared memory of another block, in reverse order, and adds to a sum in block 0.
+/// Each block of a cluster reads the shared memory of the block with the mirrored rank, and adds its own value to a sum
+/// in block 0.
 #[test]
 fn blocks_that_share_memory() {
     if !has_clusters() {
@@ -253,7 +254,7 @@ fn numbers_of_active_clusters() {
     is!(c, 1, cuOccupancyMaxActiveClusters(&raw mut value, function, none));
 }
 
-/// Runs a kernel with this body in a cluster of two blocks, which must fail with `code`.
+/// Runs a kernel with this body in a cluster of two blocks. The kernel must fault with `code`.
 fn fault(body: &str, code: u32) {
     if !has_clusters() {
         return;

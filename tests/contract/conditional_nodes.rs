@@ -39,15 +39,17 @@ const IF: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND
 const WHILE: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE;
 const SWITCH: CUgraphConditionalNodeType = CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_SWITCH;
 
-/// Returns true if the driver has conditional nodes of every kind; otherwise reports that it has not.
+/// Returns true if the driver and the device have conditional nodes of every kind; else reports that the test needs
+/// them.
 fn has_conditional_nodes() -> bool {
     let has = driver_version() >= 12080 && architecture() >= 70;
     if !has {
-        needs("conditional nodes of CUDA 12.8");
+        needs("a driver of CUDA 12.8 and a device of sm_70 or later for conditional nodes");
     }
     has
 }
 
+/// A context with the kernels of [`PTX`] and those of the other graph tests.
 struct Bench {
     steps: Steps,
     count: CUfunction,
@@ -69,7 +71,7 @@ impl Bench {
         self.steps.gpu.context
     }
 
-    /// Creates a handle whose value is set at each launch, if there is one.
+    /// Creates a handle. If a value is given, each launch of the graph sets the handle to it.
     fn handle(&self, graph: CUgraph, value: Option<u32>) -> u64 {
         let mut handle = 0;
         let (number, flags) = (value.unwrap_or(0), u32::from(value.is_some()));
@@ -98,7 +100,7 @@ impl Bench {
         params
     }
 
-    /// Adds a node, and returns it with its bodies.
+    /// Adds a conditional node, and returns it with its bodies.
     fn node(
         &self,
         graph: CUgraph,
@@ -230,13 +232,13 @@ fn kernels_set_the_value() {
     for _ in 0..2 {
         assert_eq!(bench.run(exec)[..2], [107, 1_111_111_111]);
     }
-    // Several launches at once.
+    // Many launches, without waiting in between.
     for _ in 0..20 {
         ok!(cuGraphLaunch(exec, bench.steps.stream));
     }
     ok!(cuStreamSynchronize(bench.steps.stream));
     ok!(cuGraphExecDestroy(exec));
-    // A kernel before the node decides.
+    // A kernel before the node sets the value.
     for (value, expected) in [(0, [0, 0, 0]), (3, [5, 0, 0])] {
         let g = graph();
         let handle = bench.handle(g, None);
@@ -334,7 +336,7 @@ fn graphs_with_conditional_nodes() {
     let mut info = CUgraphExecUpdateResultInfo::default();
     is!(c, 0, cuGraphExecUpdate_v2(first, other, &raw mut info));
     assert_eq!(bench.run(first)[0], 7);
-    // A body is captured.
+    // A capture adds nodes to a body.
     let g = graph();
     let handle = bench.handle(g, Some(1));
     let (_, bodies) = bench.node(g, &[], handle, (IF, 1));
@@ -400,7 +402,7 @@ fn wrong_handles_and_nodes() {
     c.is(1, "handle of another node", add(g, handle, IF, 1));
 }
 
-/// Instantiates a graph that must be refused, and returns the result and the node.
+/// Instantiates a graph that must be refused, and returns the result and the node that the driver names.
 fn refused(graph: CUgraph) -> (CUgraphInstantiateResult, CUgraphNode) {
     let (mut params, mut exec) = (CUDA_GRAPH_INSTANTIATE_PARAMS::default(), ptr::null_mut());
     let code = crate::call!(cuGraphInstantiateWithParams(&raw mut exec, graph, &raw mut params));

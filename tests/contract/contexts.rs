@@ -126,7 +126,7 @@ fn destroyed_while_on_the_stack_twice() {
     is!(c, 709, cuMemFree(0));
     is!(c, 709, cuMemFreeHost(ptr::null_mut()));
     is!(c, 709, cuCtxDetach(a));
-    // Destroying the context again returns this code, too, while its handle is current.
+    // Destroying the context again returns the same code while its handle is current.
     is!(c, 709, cuCtxDestroy(a));
     // Queries of the destroyed context still work.
     let (mut device, mut flags) = (-1, 77);

@@ -21,7 +21,7 @@ fn compare<T: PartialEq + Debug>(label: &str, seen: &[T], expected: &[T]) {
     });
 }
 
-/// Runs a kernel `(in, out, n)` with one result per element.
+/// Runs a kernel `(in, out, n)` and compares its results, one per element, with those of `reference`.
 fn check<I: Plain, O: Plain + PartialEq + Debug>(file: &str, kernel: &str, input: &[I], reference: impl Fn(I) -> O) {
     let mut gpu = Gpu::new();
     let kernel_handle = gpu.kernel(file, kernel);
@@ -154,7 +154,7 @@ fn gcd() {
     compare("gcd", &seen, &expected);
 }
 
-/// Runs a kernel `(in, out)` in one block.
+/// Runs a kernel `(in, out)` in one block with a thread per element, and returns the results.
 fn one_block(file: &str, kernel: &str, input: &[u32]) -> Vec<u32> {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(file, kernel);

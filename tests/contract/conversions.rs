@@ -1,4 +1,4 @@
-//! Tests of conversions between floats and integers of every width, in all four rounding modes.
+//! Tests of conversions between `f32`, `f64` and integers of every width, in all four rounding modes.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
@@ -41,7 +41,7 @@ fn all_doubles() -> Vec<u64> {
 fn all_integers() -> Vec<u64> {
     let mut values = integers();
     values.extend(random_integers(4000, 3));
-    // Half and three quarters of the way from one float to the next, and next to that.
+    // Half and three quarters of the way from one `f32` to the next, and next to that.
     for shift in 0..39 {
         for quarters in [2, 3] {
             let between = ((1 << 25) + quarters) << shift;
@@ -77,6 +77,8 @@ fn to_integer(x: f64, target: usize, mode: usize) -> i64 {
     }
 }
 
+/// Compares 16 results per value: four targets in four modes. `recorded_nan` has the results for NaN that a GPU
+/// returned; `None` if they are not compared.
 fn check_to_integer(label: &str, values: &[f64], seen: &[i64], recorded_nan: [Option<i64>; 4]) {
     let mut c = Codes::new();
     for (i, results) in seen.chunks(16).enumerate() {

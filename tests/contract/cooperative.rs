@@ -26,6 +26,7 @@ fn launch(function: CUfunction, blocks: u32, threads: u32, stream: CUstream, arg
     ));
 }
 
+/// Returns the values of `a` after `rounds` steps of the kernel `grid_rounds`.
 fn steps(mut a: Vec<u32>, threads: usize, rounds: u32) -> Vec<u32> {
     let n = a.len();
     for r in 0..rounds {
@@ -46,7 +47,7 @@ fn barriers_of_a_grid() {
         let input: Vec<u32> = (0..blocks * threads).map(|i| i * 77 + 5).collect();
         let a = gpu.upload(&input);
         let b = gpu.alloc(size_of_val(&*input));
-        // Twice, because the second barrier starts from the state that the first one left.
+        // Twice, because the barrier of the second launch starts from the state that the first launch left.
         let mut arguments = arguments![a, b, rounds];
         launch(kernel, blocks, threads, ptr::null_mut(), &mut arguments);
         launch(kernel, blocks, threads, ptr::null_mut(), &mut arguments);

@@ -30,7 +30,7 @@ fn square() -> CUarray {
     array
 }
 
-/// Returns a context and a stream if the device has such arrays.
+/// Returns a context and a stream if the device has arrays with deferred mapping.
 fn start() -> Option<(Gpu, CUstream)> {
     let gpu = Gpu::new();
     let (mut has, mut stream) = (0, null_mut());
@@ -45,7 +45,7 @@ fn start() -> Option<(Gpu, CUstream)> {
     Some((gpu, stream))
 }
 
-/// Copies all texels to an array, or from it, and returns the results of the copy and of waiting.
+/// Copies all texels to an array of [`square`], or from it, and returns the results of the copy and of waiting.
 fn copy(array: CUarray, texels: &mut [u32], write: bool) -> [u32; 2] {
     copy_square(array, 512, texels, write)
 }

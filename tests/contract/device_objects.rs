@@ -1,4 +1,5 @@
-//! Tests of devices and contexts as objects: finding devices, attributes, peers, options of contexts, green contexts.
+//! Tests of devices and contexts as objects: finding devices, attributes, peers, options and events of contexts, the
+//! primary context's state, green contexts.
 
 use cuda_driver::sys::{
     CUatomicOperation, CUctx_flags, CUdevResourceType, CUdevice_P2PAttribute, CUdevice_attribute, CUevent_flags,

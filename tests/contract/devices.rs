@@ -141,14 +141,14 @@ fn pci_addresses() {
     let mut c = Codes::new();
     let mut id = [0x7f_i8; 32];
     let mut device = -1;
-    // `0000:00:00.0` and a NUL byte.
+    // An address like `0000:00:00.0` and a NUL byte are 13 bytes.
     is!(c, 0, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 13, 0));
     // SAFETY: the driver terminates the text within the 13 bytes of the buffer.
     let text = unsafe { CStr::from_ptr(id.as_ptr().cast()) }.to_owned();
     c.that(text.count_bytes() == 12, || format!("{text:?}"));
     is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, text.as_ptr()));
     c.that(device == 0, || format!("device {device}"));
-    let lower = std::ffi::CString::new(text.to_bytes().to_ascii_lowercase()).expect("no zero");
+    let lower = std::ffi::CString::new(text.to_bytes().to_ascii_lowercase()).expect("no NUL byte");
     is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, lower.as_ptr()));
     // Without the domain.
     let short = &text.as_bytes_with_nul()[5..];

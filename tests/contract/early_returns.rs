@@ -1,5 +1,5 @@
-//! Tests that no handle leaks when a program returns early: each call of a program for each chapter of the Driver API
-//! guide fails once, and a hook counts the handles that are left.
+//! Tests that no handle leaks when a program returns early: there is a program for each chapter of the Driver API
+//! guide, each of its calls fails once, and a hook counts the handles that are left.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ const NEVER_FAIL: [Function; 3] = [
     Function::cuStreamEndCapture,
 ];
 
-/// Live handles by the name of the function that destroys them.
+/// The number of live handles by the name of the function that destroys them.
 static LIVE: Mutex<BTreeMap<&str, i64>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
@@ -226,7 +226,7 @@ fn virtual_memory(context: &Context) -> Result {
     done()
 }
 
-/// Stops injecting a failure: the calls that follow end objects, and drops cannot report a failure.
+/// Stops injecting a failure: the calls that follow destroy objects, and drops cannot report a failure.
 fn done() -> Result {
     UNTIL_FAILURE.set(0);
     Ok(())

@@ -1,4 +1,5 @@
-//! Tests with kernels that do not end: teardown waits for them, and the exit of the process does not.
+//! Tests with kernels that run until the program stops them: teardown waits for them, and the exit of the process does
+//! not.
 
 use std::ffi::c_int;
 use std::ptr;

@@ -1,5 +1,6 @@
-//! Tests of all types that own handles: each handle passes through `into_raw` and `from_raw`, and is destroyed once, in
-//! any order of drops, on any thread and at any time.
+//! Tests of types that own handles: each handle passes through `into_raw` and `from_raw` if its type has them, and is
+//! destroyed once, in any order of drops and on any thread. After a fault, at exit and in a forked process, it is
+//! destroyed once or leaked.
 //!
 //! Each test counts the calls of its process, so it runs in a process of its own.
 
@@ -32,8 +33,9 @@ struct Row {
     ends: &'static [Function],
     /// Makes an owner, or returns `None` if the driver has no such objects.
     make: fn(&Context) -> Option<Owner>,
-    /// Passes a handle through `into_raw`, the borrowed form and `from_raw`, and returns the owner. References to other
-    /// objects are leaked by `into_raw`, so only the first of `ends` is called.
+    /// Passes a handle through `into_raw`, the borrowed form and `from_raw`, as far as the type has them, and returns
+    /// the owner; `None` if it has none of them. `into_raw` leaks the references to other objects, so only the first of
+    /// `ends` is called.
     pass: fn(&Context) -> Option<Owner>,
 }
 
@@ -108,7 +110,7 @@ fn peer_access(context: &Context) -> Option<Owner> {
     match context.enable_peer_access(&peer) {
         Ok(access) => Some(Box::new(access)),
         Err(_) => {
-            // Leaked, so that its end is not counted.
+            // Leaked, so that its destruction is not counted.
             let _ = peer.into_raw();
             None
         }
@@ -272,7 +274,7 @@ const ROWS: &[Row] = &[
                 let stream = Stream::new(context).expect("a stream");
                 let buffer = StreamBuffer::<u32>::alloc(context, &stream, 16).expect("memory");
                 stream.synchronize().expect("memory");
-                // The destruction of the stream is not counted.
+                // Leaked, so that its destruction is not counted.
                 let _ = stream.into_raw();
                 buffer.into_raw()
             };
@@ -624,21 +626,22 @@ fn owners_are_dropped_after_a_fault() {
     child!("owners_are_dropped_after_a_fault", {
         let context = context();
         // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use
-        // the value, which is leaked.
+        // the memory, so it is leaked.
         const WAITING: [&str; 2] = ["Pending", "StreamBuffer"];
         let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
         let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();
         let mut all = owners_of(&context, ROWS.iter().filter(|row| !WAITING.contains(&row.name)));
         let text = std::fs::read_to_string(ptx_path("faults.ptx")).expect("the kernels");
         let module = Module::from_ptx(&context, &text).expect("a module");
-        let trap = module.function("fault_trap").expect("a kernel");
+        let kernel = module.function("fault_trap").expect("a kernel");
         let stream = Stream::new(&context).expect("a stream");
-        // SAFETY: the arguments have the types of the kernel's parameters, and it reads no memory.
-        unsafe { trap.launch(&stream, LaunchConfig::covering(1, 1), (0_u32, 0_u64)) }.expect("a launch");
+        // SAFETY: the arguments have the types of the kernel's parameters. Because the first one is 0, the kernel does not
+        // trap, but writes to NULL, the second one: the fault that this test needs.
+        unsafe { kernel.launch(&stream, LaunchConfig::covering(1, 1), (0_u32, 0_u64)) }.expect("a launch");
         assert!(stream.synchronize().expect_err("a fault").is_fault());
         all.ends
             .extend([Function::cuModuleUnload, Function::cuStreamDestroy_v2]);
-        drop((module, trap, stream));
+        drop((module, kernel, stream));
         drop(all.owners);
         assert_eq!(differences(&all.ends), []);
         drop(waiting);
@@ -667,7 +670,7 @@ fn owners_are_dropped_at_exit() {
     }
     child!("owners_are_dropped_at_exit", {
         counter();
-        // Handlers run in reverse order, so this one runs after the driver's own.
+        // The last handler that was registered runs first, so this one runs after the driver's own.
         // SAFETY: the handler uses only statics.
         assert_eq!(unsafe { atexit(late) }, 0);
         let context = context();
