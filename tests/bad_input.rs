@@ -241,7 +241,7 @@ fn a_truncated_module() {
         let error = Module::load_ptx(&context, &path).expect_err("a truncated file");
         assert_contains(&error.to_string(), &["cuda-driver-cut", "200", reason]);
     }
-    std::fs::remove_file(&path).expect("the file is ours");
+    std::fs::remove_file(&path).expect("the file can be removed");
 }
 
 #[test]

@@ -30,8 +30,8 @@ fn run(modes: &[Mode]) {
     }
 }
 
-/// Returns the exports that must have a checked call: all except the per-thread twins and the exports with 32-bit
-/// device pointers, which CUDA 3.2 replaced.
+/// Returns the exports that must have a checked call: all except the per-thread twins and the exports that CUDA 3.2
+/// replaced, nearly all because of their 32-bit device pointers and sizes.
 fn expected() -> BTreeSet<&'static str> {
     let replaced = |function: Function| {
         function.is_legacy()

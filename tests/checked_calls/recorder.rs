@@ -70,6 +70,7 @@ pub(crate) fn pattern(index: usize, written: bool, length: usize) -> Vec<u8> {
         .collect()
 }
 
+/// Records a call, and writes the planned values.
 fn called(function: &'static str, arguments: Vec<Vec<u8>>) -> CUresult {
     PLAN.with_borrow(|plan| {
         RECORD.with_borrow_mut(|record| {

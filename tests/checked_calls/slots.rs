@@ -11,7 +11,7 @@ use std::ptr;
 use crate::recorder::{bytes, pattern};
 use crate::trial::{BYTES, LENGTH, Mode, Trial, or_null};
 
-/// Returns a value to pass.
+/// Returns a value to pass: the caller's pattern for the parameter.
 fn value<T>(index: usize) -> T {
     let bytes = pattern(index, false, size_of::<T>());
     let mut value = MaybeUninit::<T>::uninit();
@@ -420,6 +420,7 @@ pub(crate) struct Bool(usize);
 
 impl Bool {
     pub(crate) fn new(trial: &Trial, index: usize) -> Self {
+        // Every number except 0 is true.
         let truth = if trial.is_present() { 4_u32 } else { 0 };
         trial.plan(index, truth.to_ne_bytes().to_vec());
         Self(index)

@@ -196,7 +196,7 @@ impl Arguments {
         let words = size_of::<T>().div_ceil(16).max(1);
         let mut place = vec![0_u128; words].into_boxed_slice();
         assert!(align_of::<T>() <= 16, "an argument aligned above 16");
-        // SAFETY: the slot is at least as large as T and aligned to 16.
+        // SAFETY: the place is at least as large as T and aligned to 16.
         unsafe { place.as_mut_ptr().cast::<T>().write(value) };
         self.values.push(place);
     }

@@ -1,7 +1,7 @@
 //! Tests of calls that wait for work in progress, and of calls that return immediately.
 //!
-//! The work is a host function that waits for a gate: a call that returns while the gate is shut did not wait. Each
-//! test runs in a process of its own, because contexts of other tests would make more calls wait.
+//! In nearly all tests the work is a host function that waits for a gate: a call that returns while the gate is shut
+//! did not wait. Each test runs in a process of its own, because contexts of other tests would make more calls wait.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -283,7 +283,9 @@ fn events_of_pending_work_alone() {
     c.that(waited, || "cuEventSynchronize did not wait".to_owned());
     let mut time = 0.0;
     is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
-    c.that(time >= 100.0, || format!("{time} ms across work of 150 ms"));
+    c.that(time >= 100.0, || {
+        format!("{time} ms across work of 150 ms, expected at least 100")
+    });
 }
 
 #[test]
@@ -340,7 +342,11 @@ fn a_module_is_loaded_after_a_waiting_stream() {
                 released.store(1, Ordering::SeqCst);
             });
             ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
-            assert_eq!(released.load(Ordering::SeqCst), 1, "the module was loaded at once");
+            assert_eq!(
+                released.load(Ordering::SeqCst),
+                1,
+                "the call did not wait for the stream"
+            );
         });
         ok!(cuCtxSynchronize());
     });

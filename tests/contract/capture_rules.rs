@@ -133,7 +133,7 @@ fn calls_while_a_stream_captures() {
 
         // The stream waits for an event that was recorded outside the capture.
         assert_codes!([905; 6], |s| cuStreamWaitEvent(s, done, 0));
-        // The program asks for an event that the capture itself recorded.
+        // The program queries, and waits for, an event that the capture itself recorded.
         let inside = event();
         let recorded = |stream| {
             ok!(cuEventRecord(inside, stream));

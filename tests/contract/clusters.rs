@@ -169,7 +169,9 @@ fn attributes_of_kernels() {
         for (attribute, want) in [(must, is_must), (width, is_width)] {
             let mut value = -1;
             is!(c, 0, cuFuncGetAttribute(&raw mut value, attribute, function));
-            c.that(value == want, || format!("{name}: {attribute:?} is {value}"));
+            c.that(value == want, || {
+                format!("{name}: {attribute:?} is {value}, expected {want}")
+            });
         }
         is!(c, 1, cuFuncSetAttribute(function, must, 1));
         is!(c, 1, cuFuncSetAttribute(function, width, -1));
@@ -210,7 +212,7 @@ fn numbers_of_active_clusters() {
     let all = multiprocessors * blocks;
     for (cluster, want) in [(1, all), (2, all / 2)] {
         let got = active(&mut c, function, &[cluster], 0);
-        c.that(got == want, || format!("{got} clusters of {cluster}"));
+        c.that(got == want, || format!("{got} clusters of {cluster}, expected {want}"));
     }
     let got = active(&mut c, function, &[8], 0);
     c.that(got > 0 && got <= all / 8, || format!("{got} clusters of 8"));
@@ -232,7 +234,7 @@ fn numbers_of_active_clusters() {
                 cuOccupancyMaxPotentialClusterSize(&raw mut size, function, config)
             );
         });
-        c.that(size == want, || format!("clusters of up to {size}"));
+        c.that(size == want, || format!("clusters of up to {size}, expected {want}"));
     }
     // Invalid queries.
     let mut value = -7;
