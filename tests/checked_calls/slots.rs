@@ -1,7 +1,7 @@
-//! One type for each way in which a checked call passes a parameter.
+//! One type for each way in which a checked call passes, or returns, a parameter of the C function.
 //!
-//! `new` makes the value and the library's output, `argument` is passed to the call, `check` inspects the argument that
-//! reached the library, and `check_returned` compares a returned value with the library's output.
+//! `new` makes the value and plans the library's output, `argument` returns the argument of the call, `check` inspects
+//! the argument that reached the library, and `check_returned` compares a returned value with the library's output.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ impl<T: Copy> Value<T> {
     }
 }
 
-/// The number of elements that a call returns.
+/// The number of elements that a call returns, which the caller passes.
 pub(crate) struct Length(usize);
 
 impl Length {
@@ -477,7 +477,7 @@ impl Buffered {
     }
 }
 
-/// As many values as the caller requests.
+/// Values that the library writes and the call returns, as many as the caller requests.
 pub(crate) struct Vector<T> {
     index: usize,
     value: PhantomData<T>,
@@ -499,7 +499,7 @@ impl<T> Vector<T> {
     }
 }
 
-/// All values that the library lists, requested in two steps.
+/// All values that the library lists. The call requests their number first, and then the values, if there are any.
 pub(crate) struct List<T>(Vector<T>);
 
 impl<T> List<T> {

@@ -124,6 +124,7 @@ impl Bench {
         (node, all.to_vec())
     }
 
+    /// Adds a node that sets a word.
     fn fill(&self, graph: CUgraph, word: u64, value: u32) -> CUgraphNode {
         let mut node = ptr::null_mut();
         let params = fill_params(self.steps.data + 4 * word, value, 1);

@@ -308,7 +308,7 @@ fn predicates() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("jump.ptx", "predicates");
     let (mut a, mut b) = (words(1000, 13), words(1000, 14));
-    // Equal pairs, and the constants with which the kernel compares.
+    // Equal pairs, the constants with which the kernel compares, and the edges of signed numbers.
     a.extend([7, 7, 0, 5, u32::MAX, 0x8000_0000]);
     b.extend([7, 0, 0, 5, 0x7fff_ffff, 0x7fff_ffff]);
     let seen: Vec<u32> = gpu.table(kernel, &[&a, &b], 8);
