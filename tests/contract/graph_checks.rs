@@ -23,7 +23,7 @@ fn attributes_of_kernel_nodes() {
         let readable = matches!(id, 1 | 2 | 4 | 5 | 8 | 9 | 10 | 13 | 14);
         c.is(u32::from(!readable), &format!("reading attribute {id}"), read);
         if matches!(id, 1 | 2 | 4 | 5 | 8 | 9 | 10 | 13 | 14 | 16) {
-            // A value that was read can be set again; attribute 16 can only be set.
+            // A value that was read can be set again. NVLINK_UTIL_CENTRIC_SCHEDULING (16) can be set, but not read.
             is!(c, 0, cuGraphKernelNodeSetAttribute(node, attribute, &raw const value));
         }
     }
@@ -100,7 +100,7 @@ fn an_update_does_not_enable_nodes() {
 
 #[test]
 fn memory_of_graphs_is_kept_until_it_is_trimmed() {
-    // Alone in its process: the counts are the device's.
+    // In a child process, because graphs of other tests would change the counts, which are the device's.
     child!("memory_of_graphs_is_kept_until_it_is_trimmed", {
         type A = CUgraphMem_attribute;
         const CHUNK: u64 = 32 << 20;

@@ -1,5 +1,5 @@
-//! Tests of calls on graphs that fail: they leave no claim on memory or conditional handles; and of graphs that
-//! are moved into themselves.
+//! Tests of failed calls on graphs, which must leave no claim on allocation nodes or conditional handles, and of graphs
+//! that are moved into themselves.
 
 use std::ptr;
 
@@ -10,6 +10,7 @@ use crate::graph_memory::alloc;
 use crate::graph_tools::{Steps, begin, graph, instantiate, nodes, stream};
 use crate::{is, ok};
 
+/// Adds a node of the type that the parameters name. Returns the result code.
 fn add_any(graph: CUgraph, params: &mut CUgraphNodeParams) -> u32 {
     let mut node = ptr::null_mut();
     let (none, plain) = (ptr::null(), ptr::null());
@@ -50,7 +51,7 @@ fn add_conditional(s: &Steps, graph: CUgraph) -> CUgraph {
     unsafe { *params.anonymous1.conditional.phGraph_out }
 }
 
-/// Adds a node that owns the graph `child`.
+/// Adds a node that owns the graph `child`. Returns the result code.
 fn move_into(graph: CUgraph, child: CUgraph) -> u32 {
     let mut params = CUgraphNodeParams {
         type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
@@ -63,11 +64,12 @@ fn move_into(graph: CUgraph, child: CUgraph) -> u32 {
     add_any(graph, &mut params)
 }
 
-/// Returns true if the driver can move graphs into nodes, and has conditional nodes; otherwise reports that it has not.
+/// Returns true if the driver can move graphs into nodes and the device has conditional nodes; otherwise reports that
+/// one of them is missing.
 fn has_moves() -> bool {
     let has = driver_version() >= 12090 && architecture() >= 70;
     if !has {
-        needs("child graphs that are moved, which are new in CUDA 12.9");
+        needs("a driver of CUDA 12.9 or later, which moves child graphs, and a device of sm_70 or later");
     }
     has
 }
@@ -117,7 +119,7 @@ fn an_upload_that_fails_leaves_no_executable_graph() {
     is!(c, 0, cuStreamSynchronize(s.stream));
 }
 
-/// Expects that two graphs exist, but can be neither instantiated nor destroyed.
+/// Expects that `outer` cannot be instantiated, and that neither graph can be destroyed.
 fn are_lost(c: &mut Codes, outer: CUgraph, inner: CUgraph) {
     let mut exec = ptr::null_mut();
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, outer, 0));
@@ -173,7 +175,7 @@ fn a_graph_cannot_be_moved_into_its_own_body() {
     let body = add_conditional(&s, outer);
     assert_eq!(move_into(body, outer), 801);
     assert_eq!([outer, body].map(|graph| nodes(graph).len()), [1, 0]);
-    // A graph without nodes has none for an array without elements, either.
+    // `cuGraphGetNodes` refuses an array without elements, even for a graph without nodes.
     let (mut none, mut count) = (Vec::<CUgraphNode>::new(), 0);
     is!(c, 1, cuGraphGetNodes(body, none.as_mut_ptr(), &raw mut count));
     let exec = instantiate(outer);

@@ -73,7 +73,7 @@ fn memory_that_outlives_the_launch() {
             s.gpu.context
         )
     );
-    // A graph that allocates memory cannot be copied.
+    // A graph that allocates memory cannot be copied, and its nodes cannot be destroyed.
     is!(c, 801, cuGraphClone(&mut ptr::null_mut(), g));
     is!(
         c,
@@ -100,7 +100,7 @@ fn memory_that_outlives_the_launch() {
     let mut exec = ptr::null_mut();
     is!(c, 0, cuGraphInstantiateWithFlags(&raw mut exec, g, 1));
     is!(c, 0, cuMemFree(memory));
-    // With this flag the launch frees the memory first.
+    // With the flag AUTO_FREE_ON_LAUNCH (1), a launch first frees the memory of the launch before.
     for _ in 0..3 {
         assert_eq!(s.run(exec), 4);
     }
@@ -137,7 +137,7 @@ fn nodes_that_free() {
     let mut freed = 0;
     is!(c, 0, cuGraphMemFreeNodeGetParams(free, &raw mut freed));
     assert_eq!(freed, memory);
-    // Nodes and edges of such a graph cannot be removed.
+    // Nodes and edges of a graph with allocation nodes cannot be removed.
     is!(
         c,
         801,
@@ -228,7 +228,7 @@ fn counts_of_a_device() {
     is!(c, 0, cuDeviceGetGraphMemAttribute(0, used, place));
     is!(c, 1, cuDeviceGetGraphMemAttribute(0, CUgraphMem_attribute(9), place));
     is!(c, 101, cuDeviceGetGraphMemAttribute(1000, used, place));
-    // The high-water mark can be reset to the current value.
+    // Only the high-water mark can be written, and only with 0, which resets it to the current value.
     let set =
         |attribute, mut value: u64| crate::call!(cuDeviceSetGraphMemAttribute(0, attribute, (&raw mut value).cast())).0;
     assert_eq!([set(high, 1), set(high, 0)], [1, 0]);

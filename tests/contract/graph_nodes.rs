@@ -155,7 +155,7 @@ fn attributes_of_launches() {
     let captured = end(fast);
     assert_eq!(get(nodes(captured)[0], priority), (0, -4));
     is!(c, 0, cuGraphDestroy(captured));
-    // An update may change priorities, but cannot make a launch cooperative.
+    // An update accepts a node whose priority was set, here to the same value, but not one made cooperative.
     let exec = instantiate(g);
     is!(c, 0, cuGraphKernelNodeSetAttribute(a, priority, &raw const value));
     is!(c, 0, cuGraphExecUpdate(exec, g, ptr::null_mut()));
@@ -175,7 +175,7 @@ fn kernels_of_libraries() {
     let mut c = Codes::new();
     let text = std::ffi::CString::new(PTX).unwrap_or_default();
     let (mut library, mut kernel) = (ptr::null_mut(), ptr::null_mut());
-    let no = ptr::null_mut();
+    let no_function = ptr::null_mut();
     is!(
         c,
         0,
@@ -196,7 +196,7 @@ fn kernels_of_libraries() {
     let params = CUDA_KERNEL_NODE_PARAMS {
         kern: kernel,
         ctx: s.gpu.context,
-        ..kernel_params(no, pointers.as_mut_ptr())
+        ..kernel_params(no_function, pointers.as_mut_ptr())
     };
     let g = graph();
     let mut node = ptr::null_mut();
@@ -208,7 +208,7 @@ fn kernels_of_libraries() {
     let mut reported = CUDA_KERNEL_NODE_PARAMS::default();
     is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut reported));
     assert_eq!((reported.kern, reported.ctx), (kernel, s.gpu.context));
-    // The function's kernel is reported however the node was made.
+    // A node reports both the function and its kernel, whichever of them it was made with.
     let mut of_kernel = ptr::null_mut();
     is!(c, 0, cuKernelGetFunction(&raw mut of_kernel, kernel));
     assert_eq!(reported.func, of_kernel);
@@ -404,7 +404,7 @@ fn memory_operations() {
     // SAFETY: the driver keeps the array until the node is changed; both operations are writes.
     let second = unsafe { (*reported.paramArray.add(1)).writeValue };
     assert_eq!(second.address, s.data + 4);
-    // Only the same number of operations of the same kind can be set.
+    // An executable graph accepts only the same number of operations.
     let mut others = [write(s.data, 3), write(s.data + 4, 4)];
     for (count, code) in [(1, 1), (2, 0)] {
         let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {

@@ -16,7 +16,7 @@ use cuda_driver::{
 use crate::common::{driver, driver_version, needs};
 use crate::graph_tools::PTX;
 
-/// A context with kernels, a non-blocking stream, and four zeroed values.
+/// A context with the kernels of [`PTX`], a non-blocking stream, and four zeroed values.
 struct Setup {
     context: Context,
     module: Module,
@@ -40,7 +40,7 @@ impl Setup {
         Graph::new(&self.context).expect("a graph")
     }
 
-    /// The kernel `step(p, v)`: `*p = 10 * *p + v`.
+    /// Returns the kernel `step(p, v)`: `*p = 10 * *p + v`.
     fn step(&self) -> Function {
         self.module.function("step").expect("a kernel")
     }
@@ -367,7 +367,7 @@ fn events_of_nodes_stay_alive() {
     assert_eq!(record.recorded_event().expect("an event"), made.as_raw());
     assert!(wait.recorded_event().is_err());
     drop(wanted);
-    // The driver crashes if an event of a node is destroyed.
+    // NVIDIA's driver crashes if an event of a node is destroyed, so the graph must keep the events alive.
     let exec = graph.instantiate().expect("an executable graph");
     exec.set_awaited_event(wait, &made).expect("a change");
     let last = Arc::new(Event::new(&s.context).expect("an event"));
@@ -491,16 +491,16 @@ fn flags_and_uploads() {
     assert_eq!(exec.flags().expect("flags"), free);
     assert_eq!(code(graph.instantiate_with(CUgraphInstantiate_flags(64), None)), 1);
     let path = std::env::temp_dir().join(format!("graph-objects-{}.dot", std::process::id()));
-    let all = CUgraphDebugDot_flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE;
-    let [plain, text] = [CUgraphDebugDot_flags(0), all].map(|flags| {
+    let verbose = CUgraphDebugDot_flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE;
+    let [plain, text] = [CUgraphDebugDot_flags(0), verbose].map(|flags| {
         graph.write_dot(&path, flags).expect("a file");
         std::fs::read_to_string(&path).expect("the file")
     });
     std::fs::remove_file(&path).expect("no file");
     assert!(plain.starts_with("digraph") && text.starts_with("digraph"), "{text}");
-    // All flags add the handle and the parameters of the node.
+    // The verbose text adds the handle and the parameters of the node.
     assert!(text.len() > plain.len(), "{plain}{text}");
-    assert_eq!(code(graph.write_dot("nul\0byte", all)), 1);
+    assert_eq!(code(graph.write_dot("nul\0byte", verbose)), 1);
     if driver_version() >= 13010 {
         let ids = [graph.id().expect("a number"), s.graph().id().expect("a number")];
         assert_ne!(ids[0], ids[1]);
@@ -656,7 +656,7 @@ fn raw_handles() {
         // SAFETY: the graph lives longer, and is used on this thread only.
         let borrowed = unsafe { Graph::borrow_raw(raw) };
         assert!(borrowed.context().is_none());
-        // Without a current context the driver would crash.
+        // NVIDIA's driver crashes in these calls if no context is current, so the object checks that first.
         let step = s.step();
         // SAFETY: the function is live.
         let function = unsafe { Function::borrow_raw(step.as_raw()) };

@@ -8,7 +8,7 @@ use cuda_driver::sys::*;
 use crate::common::gpu::Gpu;
 use crate::{arguments, ok};
 
-/// `step(p, v)`: `*p = 10 * *p + v`; `put(p, v)`: `*p = v`.
+/// `step(p, v)`: `*p = 10 * *p + v`; `put(p, v)`: `*p = v`; `none()` does nothing.
 pub(crate) const PTX: &str = "
 .version 6.4
 .target sm_52
@@ -39,7 +39,7 @@ pub(crate) struct Steps {
     pub(crate) stream: CUstream,
 }
 
-/// Creates a stream.
+/// Creates a stream with these flags; 1 is `CU_STREAM_NON_BLOCKING`.
 pub(crate) fn stream(flags: u32) -> CUstream {
     let mut stream = ptr::null_mut();
     ok!(cuStreamCreate(&raw mut stream, flags));
@@ -240,7 +240,7 @@ pub(crate) fn begin(stream: CUstream) {
     ok!(cuStreamBeginCapture(stream, mode));
 }
 
-/// Ends a capture.
+/// Ends a capture and returns the captured graph.
 pub(crate) fn end(stream: CUstream) -> CUgraph {
     let mut graph = ptr::null_mut();
     ok!(cuStreamEndCapture(stream, &raw mut graph));

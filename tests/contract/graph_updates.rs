@@ -10,7 +10,7 @@ use crate::common::Codes;
 use crate::graph_tools::{Steps, copy_params, fill_params, graph, instantiate, kernel_params, stream};
 use crate::{arguments, is};
 
-/// Adds one to the counter that the pointer names.
+/// Adds one to the counter at the address.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
@@ -50,7 +50,8 @@ fn single_nodes() {
     is!(c, 0, cuGraphAddChildGraphNode(&raw mut child, g, ptr::null(), 0, inner));
     is!(c, 0, cuGraphAddEmptyNode(&raw mut empty, g, ptr::null(), 0));
     let exec = instantiate(g);
-    // The digits, the first word of the fill, the word after its two words, the copy, and the child graph's value.
+    // Runs the graph; returns the digits, the first word of the fill, the word after its two words, the copy, and the
+    // child graph's value.
     let run = || {
         s.run(exec);
         let all: Vec<u32> = s.gpu.read(s.data, 64);
@@ -92,6 +93,7 @@ fn single_nodes() {
     is!(c, 1, cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context));
     let p = copy_params(s.data + 128, s.data, 4);
     is!(c, 0, cuGraphExecMemcpyNodeSetParams(exec, copy, &raw const p, context));
+    // No edge orders the copy and the kernels, so it copies the word before, between or after them.
     let ran = run()[3];
     assert!([0, 8, 82].contains(&ran), "{ran}");
     let value = 77_u32;
@@ -190,7 +192,7 @@ fn all_nodes_at_once() {
         crate::ok!(cuGraphAddDependencies(g, &raw const a, &raw const b, 1));
     });
     assert_eq!((got, s.run(exec)), (done, 56));
-    // An update from a graph with another topology fails and changes nothing.
+    // An update from a graph with another topology, or with a node of another kind, fails and changes nothing.
     assert_eq!(update(exec, |_| ()), (910, 2, None));
     let got = update(exec, |g| {
         s.digit(g, &[], 7);
@@ -232,7 +234,7 @@ fn all_nodes_at_once() {
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(g));
 
-    // Updates cannot change the kind of fills and copies.
+    // Updates cannot change a fill of one row to several rows, or the kind of memory that a copy reads.
     let g = graph();
     let right = fill_params(s.data, 1, 4);
     fill(g, &[], right);
@@ -280,7 +282,7 @@ fn all_nodes_at_once() {
 #[test]
 fn changes_while_a_launch_is_pending() {
     unsafe extern "system" fn wait(opened: *mut c_void) {
-        // SAFETY: the pointer names a flag that outlives the streams' work.
+        // SAFETY: the pointer is to a flag that outlives the streams' work.
         let opened = unsafe { &*opened.cast::<AtomicBool>() };
         for _ in 0..60_000 {
             if opened.load(Ordering::SeqCst) {

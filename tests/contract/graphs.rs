@@ -1,4 +1,4 @@
-//! Tests of graphs that are built by hand: nodes, dependencies, clones, launches.
+//! Tests of graphs that are built node by node: dependencies, queries, clones, child graphs, launches and user objects.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -146,7 +146,7 @@ fn wrong_dependencies() {
     is!(c, 0, cuGraphDestroy(other));
 }
 
-/// Adds one to the counter that the pointer names.
+/// Adds one to the counter at the address.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
@@ -179,7 +179,7 @@ fn host_functions_and_events_in_a_graph() {
     is!(c, 0, cuGraphHostNodeGetParams(host, &raw mut reported));
     assert_eq!(reported.userData, params.userData);
     let exec = instantiate(g);
-    // A host function waits for the other stream's work through an event.
+    // The host function runs after the other stream's work, because its node depends on one that waits for the event.
     let other = stream(1);
     for round in 1..3 {
         s.launch(s.put, other, s.data + 4, round);
@@ -270,7 +270,7 @@ fn ways_to_instantiate() {
     is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, ptr::null_mut(), 0));
     is!(c, 1, cuGraphLaunch(ptr::null_mut(), s.stream));
     is!(c, 1, cuGraphExecDestroy(ptr::null_mut()));
-    // A fill of memory that is freed before the instantiation.
+    // A graph with a fill of freed memory cannot be instantiated.
     let freed = s.gpu.alloc(64);
     let mut node = ptr::null_mut();
     let fill = fill_params(freed, 1, 4);
