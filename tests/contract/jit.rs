@@ -1,4 +1,4 @@
-//! Tests of the driver's PTX compiler: accepted and refused text, result codes and logs.
+//! Tests of the driver's PTX compiler: accepted and refused text, options, result codes and logs.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -477,7 +477,7 @@ fn options() {
     for (value, code) in [(0, 0), (2, 0), (3, 1)] {
         c.is(code, &format!("cache mode {value}"), with_option(cache, value));
     }
-    c.is(218, "level -1", with_option(level, 0xffff_ffff));
+    c.is(218, "optimisation level -1", with_option(level, 0xffff_ffff));
     // The text's `.target` is sm_52.
     c.is(218, "a target older than the text", with_option(target, 50));
     let blocks = CUjit_option::CU_JIT_MIN_CTA_PER_SM.0;

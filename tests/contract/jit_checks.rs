@@ -15,7 +15,7 @@ type Option = CUjit_option;
 const PTX: &CStr = c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
 const WRONG: &CStr = c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry k() { nonsense; }\n";
 
-/// Loads a text with options, and unloads it.
+/// Loads a text with options, and unloads it. Returns the code of the load.
 fn load(text: &CStr, options: &mut [Option], values: &mut [*mut c_void]) -> u32 {
     assert_eq!(options.len(), values.len());
     let count = u32::try_from(options.len()).unwrap_or(u32::MAX);
@@ -58,7 +58,7 @@ fn targets_of_other_architectures() {
         (54, 1, 1),
         (80 + A, 1, 1),
         (90 + F, 1, 1),
-        // An error in the text comes before the wrong target.
+        // The driver reports an error in the text rather than the wrong target.
         (75, 300, 218),
         (80, 300, 218),
         (100, 300, 218),
@@ -66,6 +66,7 @@ fn targets_of_other_architectures() {
         (100 + F, 300, 218),
         (120 + F, 300, 218),
     ] {
+        // Code for the first architecture of the device's generation may run on the device.
         if target % A == 10 * (architecture() / 10) as usize {
             continue;
         }
@@ -160,7 +161,9 @@ fn the_time_is_written_into_the_value() {
         // The time is 0 if the driver has compiled the text before.
         c.that((0.0..100_000.0).contains(&time), || format!("{time} ms"));
     }
-    c.that(behind == 77.0, || format!("{behind} behind the value"));
+    c.that(behind == 77.0, || {
+        format!("the driver wrote {behind} to the address in the value")
+    });
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn options_of_every_driver() {
     }
 }
 
-/// An option, its name and the version of the first driver that has it.
+/// Returns the name of each newer option, the CUDA version of the first driver that has it, and options that set it.
 fn newer_options() -> [(&'static str, i32, JitOptions); 6] {
     let none = JitOptions::default();
     [
@@ -228,7 +228,7 @@ fn symbols_and_link_time_options_are_passed_on() {
         lto: Some(lto),
         ..JitOptions::default()
     };
-    // The options apply to LTO-IR only.
+    // These options apply to LTO-IR only; the driver accepts them for PTX.
     Module::from_ptx_with(&context, &text, &options).expect("a module");
     let mut word = 7_u32;
     // SAFETY: no code declares the symbol.

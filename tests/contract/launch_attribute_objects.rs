@@ -30,7 +30,7 @@ fn kernel(context: &Context, file: &str, name: &str) -> Function {
     module.function(name).expect("a kernel")
 }
 
-/// The kernels of [`CLUSTERS`], if the device has clusters; otherwise reports that it has none.
+/// Returns the kernels of [`CLUSTERS`], if the device has clusters; otherwise reports that it has none.
 fn clusters(context: &Context) -> Option<[Function; 3]> {
     if architecture() < 90 {
         needs("a device of sm_90 or later, which has clusters");
@@ -232,7 +232,7 @@ fn launches_in_clusters() {
     assert_eq!(plain.required_cluster().expect("an attribute"), None);
     assert!(
         pairs.set_required_cluster(4).is_err(),
-        "the size in the kernel's text cannot be changed"
+        "the cluster size that the kernel's text requires was changed"
     );
     plain.set_required_cluster((2, 1, 1)).expect("an attribute");
     assert_eq!(plain.required_cluster().expect("an attribute"), Some(2.into()));

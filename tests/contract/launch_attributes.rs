@@ -8,6 +8,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, driver_version};
 use crate::{arguments, call, is, ok};
 
+/// Returns an attribute with `number` in the first four bytes of its value.
 fn attribute(id: u32, number: i32) -> CUlaunchAttribute {
     let mut attribute = CUlaunchAttribute {
         id: CUlaunchAttributeID(id),
@@ -17,6 +18,7 @@ fn attribute(id: u32, number: i32) -> CUlaunchAttribute {
     attribute
 }
 
+/// Launches four blocks of 32 threads, which all write `value`, with one attribute. Returns the result code.
 fn launch(
     write: CUfunction,
     stream: CUstream,
@@ -74,7 +76,7 @@ fn accepted_attributes() {
             c.that(got == code, || format!("attribute {id}, {number}: {got}"));
         }
     }
-    // Invalid events.
+    // These attributes name an event, which is null here.
     for id in [7, 12] {
         let got = launch(write, stream, memory, 1, attribute(id, 0));
         c.that(got == 400, || format!("attribute {id}: {got}"));
@@ -90,13 +92,12 @@ fn a_launch_records_an_event() {
         return;
     }
     let mut gpu = Gpu::new();
-    // Loading the kernel may have to wait for all streams.
+    // Loading a kernel and its first launch may have to wait for all streams, so both come before the wait for `flag`.
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (memory, mut stream, mut flag) = (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
     ok!(cuStreamCreate(&raw mut stream, 1));
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();
-    // The first launch of a kernel may have to wait for all streams.
     assert_eq!(launch(write, stream, memory, 1, attribute(0, 0)), 0);
     ok!(cuStreamSynchronize(stream));
     // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT.

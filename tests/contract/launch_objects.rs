@@ -1,4 +1,4 @@
-//! Tests of modules, functions and launches as objects, with both ways of passing arguments.
+//! Tests of modules, functions and launches as objects, with arguments as a tuple and as a packed buffer.
 
 use cuda_driver::sys::{CUfunction_attribute, CUresult};
 use cuda_driver::vector::{char3, double2, float2, float4, int3, short2, uchar4, ulonglong2};

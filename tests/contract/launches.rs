@@ -1,4 +1,4 @@
-//! Tests of launches: dimensions, shared memory, both ways of passing arguments.
+//! Tests of launches: dimensions, shared memory, arguments as an array of pointers and as a packed buffer.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -119,7 +119,9 @@ fn limits_of_the_kernel() {
         )
     );
     let expected: Vec<u32> = (0..128).collect();
-    c.that(gpu.read::<u32>(out, 128) == expected, || "bounded".to_owned());
+    c.that(gpu.read::<u32>(out, 128) == expected, || {
+        "not every thread wrote its index".to_owned()
+    });
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn an_extra_list_without_a_buffer() {
         // SAFETY: the arguments are the kernel's two parameters.
         unsafe { cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, ptr::null_mut(), params, extra.as_mut_ptr()) }.0
     };
-    // With kernel parameters a list without a buffer is ignored; alone, the arguments are missing.
+    // Next to kernel parameters, a list without a buffer is ignored; without them, the arguments are missing.
     c.is(0, "END with parameters", launch(true, &mut end));
     c.is(1, "END alone", launch(false, &mut end));
     c.is(0, "no size, with parameters", launch(true, &mut no_size));
@@ -263,7 +265,9 @@ fn packed_arguments() {
         .0
     };
     c.is(0, "16 bytes", launch(16));
-    c.that(gpu.read::<f32>(data, 4) == [3.0; 4], || "the packed launch".to_owned());
+    c.that(gpu.read::<f32>(data, 4) == [3.0; 4], || {
+        "the packed launch did not write 3.0".to_owned()
+    });
     c.is(701, "64 bytes for 16", launch(64));
     is!(c, 0, cuCtxSynchronize());
 }

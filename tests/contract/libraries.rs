@@ -90,20 +90,24 @@ fn managed_variables_without_a_context() {
             0,
             cuLibraryGetManaged(&raw mut there, &raw mut bytes, library, c"number".as_ptr())
         );
-        c.that(there == address, || format!("{there:#x}, {address:#x}"));
+        c.that(there == address, || {
+            format!("the variable is at {there:#x}, not {address:#x}")
+        });
         is!(
             c,
             0,
             cuLibraryGetGlobal(&raw mut there, &raw mut bytes, library, c"number".as_ptr())
         );
-        c.that(there == address, || format!("{there:#x}, {address:#x}"));
+        c.that(there == address, || {
+            format!("the variable is at {there:#x}, not {address:#x}")
+        });
         gpu.launch(kernel.cast(), [1; 3], [1; 3], 0, &mut arguments![]);
         let number = gpu.read::<u32>(address, 1)[0];
         c.that(number == count, || format!("{number}, expected {count}"));
         let mut owner: CUcontext = ptr::dangling_mut();
         let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
         is!(c, 0, cuPointerGetAttribute((&raw mut owner).cast(), attribute, address));
-        c.that(owner.is_null(), || format!("owner {owner:?}"));
+        c.that(owner.is_null(), || format!("the variable belongs to {owner:?}"));
     }
     is!(c, 0, cuLibraryUnload(library));
 }

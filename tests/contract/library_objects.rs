@@ -34,7 +34,7 @@ const PTX: &str = ".version 7.0
 
 const DYNAMIC: CUfunction_attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 
-/// Returns the library, or `None` if the driver has no libraries.
+/// Loads [`PTX`] as a library. Returns `None` if the driver has no libraries, and reports that.
 fn library() -> Option<Library> {
     driver();
     if driver_version() < 12000 {
@@ -172,7 +172,7 @@ fn launches_of_every_kind() {
     unsafe { store.launch_with(&stream, config, &[], &packed) }.expect("a launch");
     assert_eq!(result(), [6]);
 
-    // The driver does not accept packed arguments in cooperative launches.
+    // `cuLaunchCooperativeKernel` has no parameter for packed arguments.
     // SAFETY: the launch is refused.
     let refused = unsafe { store.launch_cooperative(&stream, config, &packed) };
     assert_eq!(refused.map_err(|e| e.code()), Err(CUresult::CUDA_ERROR_INVALID_VALUE));

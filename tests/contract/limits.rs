@@ -1,4 +1,5 @@
-//! Tests of the limits of local, shared and heap memory, and of host memory that can be registered.
+//! Tests of the limits of local, shared and heap memory and of the print buffer, and of host memory that can be
+//! registered.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -10,7 +11,7 @@ use crate::common::gpu::{Arguments, Gpu};
 use crate::common::{Codes, is_software, needs};
 use crate::{arguments, call, child, is, ok};
 
-/// Loads this text as PTX; returns the code and the kernel `k`, if it exists.
+/// Loads this text, with a head, as PTX. Returns the code, and the kernel `k` if the load succeeded.
 fn load(text: &str) -> (u32, CUfunction) {
     let text =
         CString::new(format!(".version 7.7\n.target sm_52\n.address_size 64\n{text}")).expect("no NUL byte in PTX");
@@ -22,15 +23,15 @@ fn load(text: &str) -> (u32, CUfunction) {
     (code, function)
 }
 
-/// Returns a lock for tests with large stacks: a GPU reserves a stack for every thread that can be resident, most of
-/// its memory in total.
+/// Returns a lock for tests with large stacks: a GPU reserves a stack for every thread that can be resident, which
+/// takes most of its memory.
 fn large_stacks() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back and store it
-/// in their element of `p`.
+/// Returns the PTX of a kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back
+/// and store it in their element of `p`.
 fn with_array(space: &str, bytes: u64) -> String {
     format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
@@ -152,7 +153,7 @@ const SUM: &str = ".visible .func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b64
     .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1,[p];\nld.global.u32 %r1,[%rd1];\n\
     { .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f,(a); ld.param.b32 %r2,[b]; }\nst.global.u32 [%rd1+4],%r2;\nret;\n}\n";
 
-/// Returns the codes of launch and synchronisation, and the sum.
+/// Returns the codes of launch and synchronisation, and the sum of the numbers up to `n`, or 0 if a call failed.
 fn sum_to(gpu: &Gpu, n: u32) -> ((u32, u32), u32) {
     let (code, function) = load(SUM);
     assert_eq!(code, 0);
@@ -259,11 +260,11 @@ fn registration() {
             is!(c, 0, cuMemHostUnregister(own));
         }
     }
-    // Any address and length can be registered.
+    // The address and the length can be unaligned.
     is!(c, 0, cuMemHostRegister(at(5), 99, 0));
     is!(c, 1, cuMemHostUnregister(at(8)));
     is!(c, 0, cuMemHostUnregister(at(5)));
-    // Wrong lengths, and memory that is not the program's.
+    // Invalid lengths, and addresses of no memory or of memory that the driver allocated.
     is!(c, 1, cuMemHostRegister(ptr::null_mut(), 64, 0));
     is!(c, 1, cuMemHostRegister(own, 0, 0));
     is!(c, 1, cuMemHostRegister(own, usize::MAX, 0));
@@ -296,7 +297,7 @@ fn registration() {
 
 #[test]
 fn the_size_of_the_print_buffer_is_fixed_by_a_launch() {
-    // Alone in its process, for the kernel's output.
+    // In a child process, which captures the kernel's output.
     child!("the_size_of_the_print_buffer_is_fixed_by_a_launch", {
         let mut gpu = Gpu::new();
         let mut c = Codes::new();

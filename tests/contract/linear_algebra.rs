@@ -16,10 +16,10 @@ fn floats(count: usize, seed: u64) -> Vec<f32> {
 fn same32(label: &str, seen: &[f32], expected: &[f32]) {
     let mut c = Codes::new();
     c.that(seen.len() == expected.len(), || {
-        format!("{label}: {} of {}", seen.len(), expected.len())
+        format!("{label}: {} results, expected {}", seen.len(), expected.len())
     });
     for (i, (a, b)) in seen.iter().zip(expected).enumerate() {
-        // All NaNs compare equal: the device has one NaN, while the host's keeps a sign and a payload.
+        // All NaNs compare equal: arithmetic of the device returns one NaN; on the host, NaNs have a sign and a payload.
         c.that(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), || {
             format!("{label} {i}: {a}, expected {b}")
         });
@@ -56,7 +56,7 @@ fn saxpy_and_daxpy() {
         x.truncate(n);
         y.truncate(n);
         let (dx, dy) = (gpu.upload(&x), gpu.upload(&y));
-        // Fewer threads than elements: the kernel's loop strides over the grid.
+        // 256 threads: with more elements, the kernel's grid-stride loop runs more than once.
         gpu.launch(
             single,
             [4, 1, 1],
@@ -151,7 +151,7 @@ fn matrix_product() {
     }
 }
 
-/// Adds one block's values in the same order as the reduction kernels.
+/// Combines one block's values with `op`, in the same order as the reduction kernels.
 fn tree<T: Copy>(part: &[T], block: usize, neutral: T, op: impl Fn(T, T) -> T) -> T {
     let mut values = part.to_vec();
     values.resize(block, neutral);

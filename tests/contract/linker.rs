@@ -18,7 +18,7 @@ const CALLEE: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
     .visible .func (.param .u32 r) square(.param .u32 x)\n{\n.reg .b32 %r<3>;\n\
     ld.param.u32 %r1, [x];\nmul.lo.u32 %r2, %r1, %r1;\nst.param.u32 [r], %r2;\nret;\n}\n";
 
-/// A linker, with its log buffer, whose address must not change.
+/// A linker, with the log buffer and the options that it writes to: their addresses must not change.
 struct Linker {
     state: CUlinkState,
     log: Box<[u8; 1024]>,
@@ -103,7 +103,9 @@ fn a_source_that_calls_another() {
     is!(c, 0, cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
     let out = gpu.alloc(4);
     gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
-    c.that(gpu.read::<u32>(out, 1) == [49], || "7 squared".to_owned());
+    c.that(gpu.read::<u32>(out, 1) == [49], || {
+        "the kernel did not store 7 squared".to_owned()
+    });
 }
 
 #[test]
@@ -173,7 +175,8 @@ fn refused_inputs_change_nothing() {
         301,
         cuLinkAddFile(linker.state, ptx, c"/no/such/file".as_ptr(), 0, none, null_mut())
     );
-    // A single input accepts only options of its compilation.
+    // A single input accepts only options of its compilation. THREADS_PER_BLOCK (1) is left out, because NVIDIA's
+    // driver divides by its value, which is 0 here.
     let mut text = CString::new(CALLEE).expect("no NUL byte").into_bytes_with_nul();
     for option in (0..=34).filter(|option| *option != 1) {
         let code = match option {
@@ -234,7 +237,7 @@ fn definitions_of_several_sizes() {
             ".common .global .b32 w[1];",
             Ok([7, 0]),
         ),
-        // The first definition, although only the second has a value.
+        // The linker takes the first definition, although only the second has a value.
         (
             ".weak .global .b32 w[4];",
             ".weak .global .b32 w[4] = {7, 8};",

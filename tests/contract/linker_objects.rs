@@ -17,7 +17,7 @@ fn linker(context: &Context) -> Linker {
     Linker::new(context, &JitOptions::default()).expect("a linker")
 }
 
-/// A kernel that stores `square(7)`.
+/// Returns the PTX of a kernel that stores `square(7)`, but does not define the function.
 fn caller() -> String {
     format!(
         "{HEAD}.extern .func (.param .b32 r) square(.param .b32 a);
@@ -41,6 +41,7 @@ fn caller() -> String {
     )
 }
 
+/// Returns the PTX of the function `square`.
 fn callee() -> String {
     format!(
         "{HEAD}.visible .func (.param .b32 r) square(.param .b32 a)
@@ -320,6 +321,7 @@ fn object(ptx: &str) -> Vec<u8> {
     elf
 }
 
+/// Returns an archive with one object file.
 fn archive(object: &[u8]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     bytes.extend(format!("{:48}{:<10}`\n", "o/", object.len()).bytes());

@@ -28,6 +28,7 @@ unsafe extern "system" fn listen(data: *mut c_void, level: CUlogLevel, message: 
     ok!(cuDriverGetVersion(&raw mut version));
 }
 
+/// Returns the stored messages and removes them.
 fn heard() -> Vec<(usize, String)> {
     std::mem::take(&mut *HEARD.lock().unwrap())
 }
@@ -40,7 +41,7 @@ fn callbacks_get_the_messages_of_failed_calls() {
         let mut c = Codes::new();
         select_driver();
         let (mut first, mut second) = (null_mut(), null_mut());
-        // Permitted before cuInit.
+        // Callbacks can be registered before cuInit.
         ok!(cuLogsRegisterCallback(
             Some(listen),
             std::ptr::without_provenance_mut(1),
