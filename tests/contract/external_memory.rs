@@ -1,4 +1,4 @@
-//! Tests of external memory, which is imported by a file descriptor, and of external semaphores.
+//! Tests of external memory, which is imported from a file descriptor, and of external semaphores.
 
 use std::ffi::{c_int, c_void};
 
@@ -90,7 +90,7 @@ fn imported_memory_is_mapped_more_than_once() {
             cuExternalMemoryGetMappedBuffer(&raw mut address, memory, &raw const desc)
         );
     }
-    // The mappings keep the memory.
+    // The mappings keep the memory allocated.
     is!(c, 0, cuMemRelease(handle));
     is!(c, 0, cuMemsetD8(whole, 7, 2 * MIB2 as usize));
     assert_eq!((bytes(second), bytes(inside)), ([7; 4], [7; 4]));
@@ -204,7 +204,7 @@ fn other_descriptors_are_refused() {
     let file = File::open("/dev/null").expect("a file");
     let foreign = file.as_raw_fd();
     let mut memory = CUexternalMemory::default();
-    // The driver closes every descriptor that it inspects, so this one must have no other owner.
+    // `cuImportExternalMemory` closes every descriptor that it inspects, so this one must have no other owner.
     let taken = File::open("/dev/null").expect("a file").into_raw_fd();
     let desc = described(1, taken, 4096);
     is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
@@ -212,6 +212,7 @@ fn other_descriptors_are_refused() {
     is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
     let desc = described(1, foreign, 0);
     is!(c, 1, cuImportExternalMemory(&raw mut memory, &raw const desc));
+    // Handles that are not file descriptors: of Windows (2 to 7), of NvSciBuf (8), and of no type.
     for (kind, code) in [
         (0, 1),
         (2, 801),
@@ -252,7 +253,10 @@ fn other_descriptors_are_refused() {
         is!(c, 1, cuImportExternalSemaphore(&raw mut semaphore, &raw const desc));
     }
     is!(c, 1, cuDestroyExternalSemaphore(CUexternalSemaphore::default()));
-    assert!(file.metadata().is_ok(), "a refused descriptor stays open");
+    assert!(
+        file.metadata().is_ok(),
+        "a call closed a descriptor that it must not inspect"
+    );
 }
 
 #[test]

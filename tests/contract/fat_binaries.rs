@@ -13,7 +13,7 @@ const PTX: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
     .visible .entry k(.param .u64 p)\n{\n.reg .b64 %d;\n.reg .b32 %r;\n\
     ld.param.u64 %d, [p];\nmov.u32 %r, 49;\nst.global.u32 [%d], %r;\nret;\n}\n";
 
-/// Returns a fat binary with the text as its only entry.
+/// Returns a fat binary with [`PTX`] as its only entry.
 fn fat_binary() -> Vec<u8> {
     const HEADER: usize = 80;
     let padded = (PTX.len() + 1).next_multiple_of(8);
@@ -57,7 +57,7 @@ fn modules_and_libraries() {
     gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
     c.that(gpu.read::<u32>(out, 1) == [49], || "the kernel did not run".to_owned());
     ok!(cuModuleUnload(module));
-    // The structure in which compilers wrap the address of a fat binary is an image of libraries only.
+    // Libraries, but not modules, are loaded from the structure in which compilers wrap the address of a fat binary.
     let wrapper = [0x1_4662_43b1, image.expose_provenance() as u64, 0];
     let wrapper: *const c_void = wrapper.as_ptr().cast();
     c.is(200, "a module from a wrapper", load(wrapper).0);
@@ -82,7 +82,7 @@ fn modules_and_libraries() {
 
 #[test]
 fn damaged_headers() {
-    // In a process of its own, because driver 580 crashes on other damage.
+    // In a child process: driver 580 returns codes for these headers, but crashes on some others.
     child!("damaged_headers", {
         let _gpu = Gpu::new();
         let mut c = Codes::new();

@@ -1,5 +1,5 @@
-//! Tests of kernels that fault, each in a child process: the code, its persistence in the process, and the process's
-//! survival.
+//! Tests of kernels that fault, each in a child process: the code, the calls that return it from then on, and the calls
+//! that still work. Also runs the same kernels without a fault.
 
 use std::ptr;
 
@@ -9,7 +9,7 @@ use crate::common::gpu::{Arguments, Gpu};
 use crate::common::{Codes, in_child};
 use crate::{arguments, child, is, ok, test_path};
 
-/// Launches a kernel of `faults.ptx` that must fail with `code`, and checks the codes of later calls of every kind.
+/// Launches a kernel of `faults.ptx` that must fail with `code`, and checks the codes of later calls.
 fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64) -> Arguments) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
@@ -127,7 +127,8 @@ fn shared_memory_out_of_range() {
 
 #[test]
 fn shared_memory_past_its_end() {
-    // The window of shared memory has 16 MiB.
+    // Byte 2^20 is past the kernel's shared memory, but inside the 16 MiB of the window of shared memory; byte 2^26, in
+    // the test above, is outside.
     child!("shared_memory_past_its_end", {
         fault("fault_shared", 32, 700, |_, out| arguments![1_u32 << 18, out]);
     });

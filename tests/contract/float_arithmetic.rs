@@ -1,5 +1,5 @@
-//! Tests of floating-point arithmetic in all four rounding modes, bit for bit against a software implementation of IEEE
-//! 754.
+//! Tests of floating-point arithmetic in all four rounding modes, and of comparisons, flushing and saturation, bit for
+//! bit against a software implementation of IEEE 754. Square roots are compared with the host's, adjusted to the mode.
 //!
 //! NaN results: f32 arithmetic returns 0x7fffffff; f64 arithmetic keeps an operand's payload, so those results are only
 //! compared as NaNs.
@@ -28,7 +28,7 @@ trait Width: Plain + PartialEq + std::fmt::LowerHex + Into<u64> {
     fn narrow(bits: u64) -> Self;
     fn edges() -> Vec<Self>;
     fn random(count: usize, seed: u64) -> Vec<Self>;
-    /// Returns the square root, rounded by mode number `mode`.
+    /// Returns the square root, rounded in the mode `MODES[mode]`.
     fn sqrt(x: Self, mode: usize) -> Self;
 
     fn ieee(self) -> Self::Ieee {
@@ -111,7 +111,8 @@ impl Width for u64 {
     }
 }
 
-/// Moves the nearest root to the neighbour that a directed mode requires, if it is on the other side of the exact root.
+/// Returns the bits of the root in the mode `MODES[mode]`: those of the nearest root, `root`, or of its neighbour if
+/// `root` is on the wrong side of the exact root.
 fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> u64 {
     match (mode, nearest_against_exact) {
         (1 | 3, std::cmp::Ordering::Greater) => root - 1,
@@ -120,7 +121,8 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
     }
 }
 
-/// Compares a table of results with the reference; prints a digest of the results if CONTRACT_DIGESTS is set.
+/// Compares a table of results with the reference, and reports the first 40 differences. Prints a digest of the results
+/// if `CONTRACT_DIGESTS` is set.
 fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl Fn(usize, usize) -> (W, String)) {
     let mut c = Codes::new();
     let per = names.len();
@@ -303,6 +305,7 @@ fn order<W: Width>(sign: u64) {
             | u32::from(fx >= fy) << 5
             | u32::from(fx.is_nan()) << 6
             | u32::from(!less) << 7;
+        // For `None`, any NaN is right.
         let expected = [
             (!fx.is_nan()).then_some(x ^ sign),
             (!fx.is_nan()).then_some(x & !sign),
@@ -353,7 +356,8 @@ fn flushing_and_saturating() {
     let (mut a, mut b) = pairs(&floats(), &floats());
     a.extend(random_floats(4000, 12));
     b.extend(random_floats(4000, 13));
-    // Small numbers, whose products and quotients are near the smallest normal number.
+    // Normal numbers of all magnitudes below 4, and numbers between 0.5 and 2: some products and quotients are near the
+    // smallest normal number.
     a.extend(
         random_floats(2000, 14)
             .iter()

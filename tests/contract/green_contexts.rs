@@ -14,17 +14,17 @@ const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 /// Returns true if the driver and the device have green contexts; otherwise reports that they are missing.
 fn has_green_contexts() -> bool {
     if driver_version() < 12050 {
-        needs("a driver of CUDA 12.5");
+        needs("a driver of CUDA 12.5 or later");
         return false;
     }
     if architecture() < 60 {
-        needs("a device of compute capability 6.0");
+        needs("a device of compute capability 6.0 or later");
         return false;
     }
     true
 }
 
-/// The current primary context of the first device.
+/// The primary context of the first device, current on this thread until dropped.
 struct Primary(CUcontext);
 
 impl Primary {
@@ -48,19 +48,21 @@ fn no_resource() -> CUdevResource {
     unsafe { zeroed() }
 }
 
-/// Returns the whole device.
+/// Returns the resource of all multiprocessors of the first device.
 fn device() -> CUdevResource {
     let mut whole = no_resource();
     ok!(cuDeviceGetDevResource(0, &raw mut whole, SM));
     whole
 }
 
+/// Returns the number of multiprocessors of a resource.
 fn count(resource: &CUdevResource) -> u32 {
     assert_eq!(resource.type_, SM);
     // SAFETY: the type says that this member is set.
     unsafe { resource.anonymous1.sm.smCount }
 }
 
+/// Splits off at most `most` parts of at least `least` multiprocessors each. Returns the parts and the rest.
 fn split(whole: &CUdevResource, most: u32, least: u32) -> (Vec<CUdevResource>, CUdevResource) {
     let mut parts: Vec<CUdevResource> = (0..most).map(|_| no_resource()).collect();
     let (mut made, mut rest) = (most, no_resource());
@@ -257,7 +259,8 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ));
     assert_eq!(owner.cast(), primary.0);
 
-    // A stream keeps its green context.
+    // A stream belongs to the green context that it was created for, or that was current when it was created. The null
+    // stream is that of the current context.
     let (mut stream, mut plain, mut of, mut at) = (null_mut(), null_mut(), null_mut(), null_mut());
     is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 0, 0));
     is!(c, 1, cuGreenCtxStreamCreate(&raw mut stream, green, 3, 0));
@@ -275,7 +278,8 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     ok!(cuStreamGetCtx(stream, &raw mut at));
     assert_eq!(at, context);
 
-    // Kernels run in streams of either context, whichever context is current.
+    // Kernels run in streams of the green context, whichever context is current, and in the primary context's null
+    // stream.
     let text = c".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %a;\n\
         ld.param.u64 %a, [p];\nred.global.add.u32 [%a], 1;\nret;\n}\n";
     let (mut module, mut function) = (null_mut(), null_mut());

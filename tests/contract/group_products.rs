@@ -1,5 +1,5 @@
-//! Inexact products of 8-bit numbers by four warps (`wgmma.mma_async`), bit for bit as an H200 returned them: their
-//! sums have fewer bits than `f32`.
+//! Tests of matrix products of 8-bit floating-point numbers by four warps (`wgmma.mma_async`), bit for bit against the
+//! results of an H200. The products are inexact: their sums have fewer bits than `f32`.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,8 @@ const A: usize = 16_384;
 /// Bytes of B: eight steps of 32 by 8 numbers.
 const B: usize = 2048;
 
-/// The types, the number of steps, the range of exponents, the first results, and a hash of all 512.
+/// The types, the number of steps, the range of exponents (see [`numbers`]), the first four results, and a hash of all
+/// 512.
 #[rustfmt::skip]
 const RECORDED: [(&str, u64, u64, [u32; 4], u64); 16] = [
 ("f32.e5m2.e5m2", 1, 0, [0xc17a3800, 0x42295800, 0x423aac00, 0x4177b800], 0x58e553f226db8432),
@@ -33,10 +34,10 @@ const RECORDED: [(&str, u64, u64, [u32; 4], u64); 16] = [
 ("f32.e4m3.e5m2", 8, 1, [0x4a801800, 0x4ae1b400, 0x49ed4000, 0x4a87f800], 0x4fd634546fd89e5b),
 ];
 
-/// Returns a kernel that multiplies in this number of steps of 32 columns. Matrices are in shared memory in blocks of 8
-/// rows of 16 bytes.
+/// Returns a kernel that multiplies in this number of steps of 32 columns of A. Matrices are in shared memory in blocks
+/// of 8 rows of 16 bytes.
 fn kernel(types: &str, steps: u64) -> String {
-    // Distances in units of 16 bytes: of blocks along a row, and of blocks along a column.
+    // Encodes the distances in bytes between blocks along a row and along a column, in units of 16 bytes.
     let descriptor = |along_row: u64, along_column: u64| (along_row / 16) << 16 | (along_column / 16) << 32;
     let mut products = String::new();
     for step in 0..steps {
@@ -73,7 +74,8 @@ fn kernel(types: &str, steps: u64) -> String {
     )
 }
 
-/// Returns numbers of both signs. Exponents are near each other for the range 0, and any for the range 1.
+/// Returns the bytes of A and B, numbers of both signs. In range 0 their exponents are near each other; range 1 has all
+/// exponents of normal numbers but the largest.
 fn numbers(types: &str, range: u64) -> Vec<u8> {
     let mut state = 4242 + range;
     let has_five_exponent_bits = |i: usize| types.split('.').nth(1 + usize::from(i >= A)) == Some("e5m2");

@@ -1,4 +1,4 @@
-//! Tests of memory that kernels allocate, and of C++ features: virtual functions, lists, lambdas.
+//! Tests of memory that kernels allocate, and of C++ code in kernels: virtual functions, a linked list, lambdas.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -56,7 +56,7 @@ fn freed_memory_is_reused() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_again");
     let out = gpu.alloc(4);
-    // 64 KiB each, from a heap of 8 MiB.
+    // 1000 allocations of 64 KiB each, from a heap of 8 MiB.
     let mut arguments = arguments![1000_u32, out];
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments);
     assert_eq!(gpu.read::<u32>(out, 1), [1000 * 1001 / 2]);

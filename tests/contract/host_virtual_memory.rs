@@ -1,4 +1,4 @@
-//! Tests of virtual memory that is on the host.
+//! Tests of virtual memory on the host, and of the host's access to virtual memory on the device.
 
 use std::ptr;
 
@@ -26,7 +26,7 @@ fn has(attribute: CUdevice_attribute) -> bool {
 
 #[test]
 fn host_and_device_share_memory_of_a_numa_node() {
-    // Alone in its process: a host access that is not permitted ends the process.
+    // In a child process, because a host access that is not permitted ends the process.
     child!("host_and_device_share_memory_of_a_numa_node", {
         shared_with_the_host()
     });
@@ -87,7 +87,7 @@ fn shared_with_the_host() {
 
 #[test]
 fn copies_reach_memory_that_only_the_host_can_access() {
-    // Alone in its process: a kernel's access is a fault.
+    // In a child process, because the kernel's access is a fault.
     child!("copies_reach_memory_that_only_the_host_can_access", {
         only_for_the_host()
     });
@@ -151,7 +151,7 @@ fn only_for_the_host() {
     };
     is!(c, 0, cuMemcpy2D(&raw const copy));
     assert_eq!(read, [7; 4]);
-    // Fills and kernels are work of the device.
+    // Fills and kernels access the memory from the device, which is not permitted.
     is!(c, 1, cuMemsetD8(base, 1, 16));
     is!(c, 1, cuMemsetD32Async(base, 1, 4, stream));
     let kernel = gpu.kernel("faults.ptx", "fault_write");
@@ -171,6 +171,7 @@ fn locations_that_virtual_memory_can_have() {
     }
     let mut c = Codes::new();
     let mut handle = 0;
+    // The location, and the codes for memory that cannot and that can be exported.
     for (kind, id, code, shared) in [
         (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, 0, 0, 1),
         (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, 7, 0, 1),

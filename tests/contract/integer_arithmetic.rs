@@ -1,4 +1,4 @@
-//! Tests of integer arithmetic: every operation on all pairs of edge values and on pseudo-random values.
+//! Tests of integer arithmetic on all pairs of edge values and on pseudo-random values.
 
 use std::fmt::LowerHex;
 
@@ -193,7 +193,7 @@ fn sixteen_bits() {
         let (x, y) = (a[i].cast_signed(), b[i].cast_signed());
         let d = y | 1;
         let shift = u32::from(b[i]);
-        // The only quotient that overflows; its value is not compared.
+        // -32768 / -1 is the only quotient that overflows; it and its remainder are not compared.
         let fits = x.checked_div(d).is_some();
         let expected = [
             x.wrapping_add(y),

@@ -1,5 +1,5 @@
-//! Tests of memory operations, stream attributes, tensor maps, external memory, core dumps and the driver's log as
-//! objects.
+//! Tests of objects for memory operations, stream attributes, tensor maps, external memory, core dumps, the driver's
+//! log, views of foreign memory, and the profiler.
 
 use cuda_driver::coredump::Settings;
 use cuda_driver::driver_log::{self, LogCallback, LogPosition};

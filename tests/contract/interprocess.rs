@@ -15,6 +15,7 @@ use crate::{call, is, ok, test_path};
 
 /// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`
 const SHARED_EVENT: u32 = 6;
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`
 const LAZY: u32 = 1;
 
 fn stream() -> CUstream {
@@ -102,7 +103,7 @@ fn memory_and_events_with_handles() {
     ok!(cuMemFreeHost(host));
 }
 
-/// Runs in the other process.
+/// The part of the test in the other process: opens the memory and the event, waits for the event, and writes.
 fn other_process() {
     let gpu = Gpu::new();
     let mut c = Codes::new();

@@ -72,7 +72,7 @@ fn handles_of_this_process_and_of_none() {
     assert!(!context.is_current().expect("an answer"));
 }
 
-/// Runs in the other process.
+/// The part of the test in the other process: opens the memory and the event, waits for the event, and writes.
 fn other_process() {
     let context = context();
     let handle = MemoryHandle::from_bytes(bytes("TEST_MEMORY"));

@@ -8,7 +8,9 @@ use crate::common::Codes;
 use crate::common::gpu::Gpu;
 use crate::{arguments, is, ok};
 
+/// `CU_DEVICE_CPU`
 const CPU: c_int = -1;
+/// `CU_DEVICE_INVALID`
 const NOWHERE: c_int = -2;
 
 fn managed(bytes: usize) -> CUdeviceptr {
@@ -71,7 +73,7 @@ fn advice_and_queries_of_a_range() {
     for which in [1, 2, 4] {
         let expected = if which == 1 { 0 } else { NOWHERE };
         let seen = attribute(which, address, 8 * MIB);
-        c.that(seen == expected, || format!("{which} at first: {seen}"));
+        c.that(seen == expected, || format!("attribute {which} at first: {seen}"));
     }
     let second = address + 2 * MIB as u64;
     let advise = |address, bytes, advice, device| {
@@ -90,7 +92,7 @@ fn advice_and_queries_of_a_range() {
     ];
     for (which, at, mib, expected) in parts {
         let seen = attribute(which, at, mib * MIB);
-        c.that(seen == expected, || format!("{which}, {mib}: {seen}"));
+        c.that(seen == expected, || format!("attribute {which} of {mib} MiB: {seen}"));
     }
     let mut who = [7_i32; 3];
     is!(
@@ -98,13 +100,13 @@ fn advice_and_queries_of_a_range() {
         0,
         cuMemRangeGetAttribute(who.as_mut_ptr().cast(), 12, CUmem_range_attribute(3), address, 4 * MIB)
     );
-    c.that(who == [0, NOWHERE, NOWHERE], || format!("{who:?}"));
+    c.that(who == [0, NOWHERE, NOWHERE], || format!("accessed by {who:?}"));
     c.is(0, "no preferred location", advise(address, 8 * MIB, 4, 0));
     c.is(0, "not read mostly", advise(address, 8 * MIB, 2, 0));
     let seen = attribute(2, address, 8 * MIB);
-    c.that(seen == NOWHERE, || format!("{seen}"));
+    c.that(seen == NOWHERE, || format!("preferred location {seen}"));
     let seen = attribute(1, second, MIB);
-    c.that(seen == 0, || format!("{seen}"));
+    c.that(seen == 0, || format!("read mostly: {seen}"));
 
     c.is(1, "unknown advice", advise(address, MIB, 99, 0));
     c.is(101, "no such device", advise(address, MIB, 3, 99));
@@ -125,10 +127,10 @@ fn locations_have_a_type_and_an_id() {
     is!(c, 0, cuStreamCreate(&raw mut stream, 1));
     is!(c, 0, cuMemPrefetchAsync(address, 8192, CPU, stream));
     is!(c, 0, cuMemAdvise(address, 8192, CUmem_advise(3), 0));
-    // Type and number of the preferred location and of the last prefetch location.
+    // The preferred and the last prefetch location as device numbers, then the type and the ID of each.
     for (which, expected) in [(2, 0), (4, CPU), (5, 1), (6, 0), (7, 2), (8, CPU)] {
         let seen = attribute(which, address, 8192);
-        c.that(seen == expected, || format!("{which}: {seen}"));
+        c.that(seen == expected, || format!("attribute {which}: {seen}"));
     }
     let mut context = std::ptr::null_mut();
     is!(c, 0, cuCtxGetCurrent(&raw mut context));

@@ -13,7 +13,8 @@ fn context() -> Context {
     Context::create(Device::first().expect("a device")).expect("a context")
 }
 
-/// Returns a context on a device whose managed memory the host can access at any time.
+/// Returns a context on a device whose managed memory the host can access at any time, and the location of the device.
+/// Returns `None` if the device is of another kind, and reports that.
 fn concurrent() -> Option<(Context, CUmemLocation)> {
     let context = context();
     let device = context.device().expect("a device");

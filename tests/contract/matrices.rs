@@ -1,4 +1,5 @@
-//! Tests of matrices that a warp multiplies. The factors are small integers, so that all sums are exact.
+//! Tests of matrices that a warp loads and multiplies. The factors are small integers, so that all floating-point sums
+//! are exact.
 
 use crate::arguments;
 use crate::common::gpu::{Gpu, Plain};
@@ -6,7 +7,7 @@ use crate::common::values::Random;
 
 const FILE: &str = "matrix.sm_80.ptx";
 
-/// Integers from -`most` to `most`.
+/// Returns `count` integers from -`most` to `most`.
 fn integers(count: usize, most: u32, seed: u64) -> Vec<i32> {
     let mut random = Random::new(seed);
     (0..count)
@@ -25,7 +26,7 @@ fn product(a: &[i32], b: &[i32], c: &[i32], [m, n, k]: [usize; 3]) -> Vec<i64> {
         .collect()
 }
 
-/// Converts a small integer to a 16-bit floating-point number with `fraction` fraction bits.
+/// Converts a small integer to a 16-bit floating-point number with `fraction` fraction bits and this exponent bias.
 fn half(value: i32, fraction: u32, bias: u32) -> u16 {
     if value == 0 {
         return 0;
@@ -47,7 +48,7 @@ fn f32s(values: &[i32]) -> Vec<f32> {
     values.iter().map(|v| *v as f32).collect()
 }
 
-/// Runs a kernel `(a, b, c, d)` of one warp.
+/// Runs a kernel `(a, b, c, d)` of one warp, and returns the first `results` elements of `d`.
 fn multiply<A: Plain, C: Plain>(kernel: &str, a: &[A], b: &[A], c: &[C], results: usize) -> Vec<C> {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, kernel);
@@ -72,7 +73,7 @@ fn halves_added_in_f32() {
 fn halves_added_in_f16() {
     let (a, b, c) = (integers(128, 9, 4), integers(64, 9, 5), integers(128, 500, 6));
     let expected: Vec<i32> = product(&a, &b, &c, [16, 8, 8]).iter().map(|x| *x as i32).collect();
-    assert!(expected.iter().all(|x| x.abs() <= 2048), "exact in f16");
+    assert!(expected.iter().all(|x| x.abs() <= 2048), "a sum is not exact in f16");
     let seen = multiply("mma_f16_f16", &f16(&a), &f16(&b), &f16(&c), 128);
     assert_eq!(seen, f16(&expected));
 }
@@ -91,7 +92,7 @@ fn bytes() {
     let a = integers(512, 127, 10);
     let b: Vec<i32> = integers(256, 127, 11).iter().map(|x| x + 128).collect();
     let mut c = integers(128, 99_999, 12);
-    // Sums that overflow.
+    // The first two sums overflow with these addends; the third comes near the limit.
     c[0] = i32::MAX;
     c[1] = i32::MIN;
     c[77] = i32::MAX - 5;

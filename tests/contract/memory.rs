@@ -85,16 +85,18 @@ fn copies() {
     let (a, b) = (gpu.alloc(1000), gpu.alloc(1000));
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 1000));
     is!(c, 0, cuMemcpyDtoD(b, a, 1000));
-    c.that(gpu.read::<u8>(b, 1000) == data, || "device to device".to_owned());
+    c.that(gpu.read::<u8>(b, 1000) == data, || {
+        "wrong data after a copy from device to device".to_owned()
+    });
     // Odd offsets and lengths.
     is!(c, 0, cuMemcpyDtoD(b + 1, a + 3, 500));
     let mut part = vec![0_u8; 502];
     is!(c, 0, cuMemcpyDtoH(part.as_mut_ptr().cast(), b, 502));
     c.that(
         part[1..501] == data[3..503] && part[0] == data[0] && part[501] == data[501],
-        || "at odd offsets".to_owned(),
+        || "wrong data after a copy at odd offsets".to_owned(),
     );
-    // The unified copy finds out which address is on the host.
+    // `cuMemcpy` takes addresses of the host and of the device in every combination.
     let mut back = vec![0_u8; 1000];
     let host = |p: *const u8| p.addr() as u64;
     is!(c, 0, cuMemcpy(b, host(data.as_ptr()), 1000));
@@ -103,7 +105,9 @@ fn copies() {
     c.that(back == data, || "wrong data after cuMemcpy".to_owned());
     let mut other = vec![0_u8; 1000];
     is!(c, 0, cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000));
-    c.that(other == data, || "host to host by cuMemcpy".to_owned());
+    c.that(other == data, || {
+        "wrong data after cuMemcpy from host to host".to_owned()
+    });
     // A copy of no bytes is valid.
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 0));
     is!(c, 0, cuMemcpyDtoD(a, b, 0));
@@ -117,7 +121,7 @@ fn copies() {
         cuMemcpyDtoHAsync(late.as_mut_ptr().cast(), b, 1000, ptr::null_mut())
     );
     is!(c, 0, cuCtxSynchronize());
-    c.that(late == data, || "asynchronously".to_owned());
+    c.that(late == data, || "wrong data after asynchronous copies".to_owned());
 }
 
 #[test]
@@ -164,7 +168,9 @@ fn fills() {
     let seen = gpu.read::<u8>(a, 64);
     c.that(seen == expected, || format!("{seen:02x?}"));
     is!(c, 0, cuMemsetD32Async(a, 7, 16, ptr::null_mut()));
-    c.that(gpu.read::<u32>(a, 16) == [7; 16], || "asynchronously".to_owned());
+    c.that(gpu.read::<u32>(a, 16) == [7; 16], || {
+        "wrong data after an asynchronous fill".to_owned()
+    });
 
     is!(c, 1, cuMemsetD8(a, 0, 65));
     is!(c, 1, cuMemsetD16(a + 1, 0, 1));
@@ -263,6 +269,7 @@ fn fills_of_host_memory_finish_before_the_call_returns() {
         let mut arguments = crate::arguments![1_f32, x, y, 1000_u64];
         let mut pointers = arguments.pointers();
         let stream = ptr::null_mut();
+        // The fills below must wait for this launch and then finish before they return.
         ok!(cuLaunchKernel(
             kernel,
             4,
@@ -277,11 +284,11 @@ fn fills_of_host_memory_finish_before_the_call_returns() {
             ptr::null_mut()
         ));
         // SAFETY: 1,024 words of memory that host and device share; their fill has finished.
-        let last = |i: usize| unsafe { (place as *const u32).add(i).read_volatile() };
+        let word = |i: usize| unsafe { (place as *const u32).add(i).read_volatile() };
         ok!(cuMemsetD32(place, 0x0102_0304, 1024));
-        assert_eq!((last(0), last(1023)), (0x0102_0304, 0x0102_0304));
+        assert_eq!((word(0), word(1023)), (0x0102_0304, 0x0102_0304));
         ok!(cuMemsetD2D8(place, 64, 7, 64, 64));
-        assert_eq!((last(0), last(1023)), (0x0707_0707, 0x0707_0707));
+        assert_eq!((word(0), word(1023)), (0x0707_0707, 0x0707_0707));
     }
     ok!(cuCtxSynchronize());
     ok!(cuMemHostUnregister(registered));
@@ -327,7 +334,7 @@ fn pointer_attributes() {
             a
         )
     );
-    c.that(context == gpu.context, || "the context of a pointer".to_owned());
+    c.that(context == gpu.context, || format!("the memory belongs to {context:?}"));
     let word = 0_u64;
     is!(
         c,
@@ -367,7 +374,7 @@ fn rectangles() {
     c.is(1, "a row that ends beyond the pitch", copy(5, 1, [8, 0], [16, 12]));
     c.is(1, "out of range", copy(5, 3, [16, 0], [64, 0]));
     gpu.write(device, &[0_u8; 128]);
-    // With a pitch of 0 the rows are contiguous.
+    // A pitch of 0 stands for the offset in the row plus the width.
     c.is(0, "without a pitch", copy(5, 3, [0, 2], [0, 1]));
     let seen = gpu.read::<u8>(device, 19);
     let expected = [0, 3, 4, 5, 6, 7, 0, 10, 11, 12, 13, 14, 0, 17, 18, 19, 20, 21, 0];
