@@ -142,7 +142,7 @@ fn the_current_pool_of_a_device() {
         let default = MemPool::default_of(device).expect("the default pool");
         let pool = MemPool::new(device).expect("a pool");
         pool.make_current(device).expect("a current pool");
-        // SAFETY: the pool is destroyed later.
+        // SAFETY: the pool is destroyed after the last use of `current`.
         let current = unsafe { MemPool::current_of(device) }.expect("the current pool");
         assert_eq!(current.as_raw(), pool.as_raw());
         let stream = Stream::new(&context).expect("a stream");
@@ -280,7 +280,7 @@ mod shared {
         let mut buffer = StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 1000).expect("memory");
         buffer.as_mut_slice().fill_u32(41).expect("a fill");
         context.synchronize().expect("the fill");
-        // The pool first: driver 580 refuses an address of a pool that was not exported.
+        // The pool must be exported first: until then, driver 580 refuses to export an address of its memory.
         let descriptor = pool.export_fd().expect("a descriptor");
         let bytes = buffer.export().expect("the bytes for another process").0;
         let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();

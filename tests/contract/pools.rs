@@ -1,4 +1,4 @@
-//! Tests of memory pools: allocation and freeing in stream order.
+//! Tests of memory pools: allocation and freeing in stream order, attributes, limits and access.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -193,10 +193,12 @@ fn attributes() {
         c.that(int() == 0, || format!("{attribute:?} set to 0"));
     }
     let threshold = Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    c.that(bytes(pool, threshold) == 0, || "threshold".into());
+    c.that(bytes(pool, threshold) == 0, || "threshold at first".into());
     let mut most = u64::MAX;
     is!(c, 0, cuMemPoolSetAttribute(pool, threshold, (&raw mut most).cast()));
-    c.that(bytes(pool, threshold) == u64::MAX, || "threshold".into());
+    c.that(bytes(pool, threshold) == u64::MAX, || {
+        "threshold after it was set".into()
+    });
 
     let used = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
     let used_high = Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
@@ -217,9 +219,9 @@ fn attributes() {
     is!(c, 0, cuStreamSynchronize(stream));
     let most = bytes(pool, used_high);
     c.that(most == (1 << 20) + 8, || format!("most used: {most}"));
-    c.that(bytes(pool, reserved) >= 1 << 20, || "kept".into());
+    c.that(bytes(pool, reserved) >= 1 << 20, || "reserved after the free".into());
     is!(c, 0, cuMemPoolTrimTo(pool, 0));
-    c.that(bytes(pool, reserved) == 0, || "trimmed".into());
+    c.that(bytes(pool, reserved) == 0, || "reserved after the trim".into());
     c.that(bytes(pool, reserved_high) >= 1 << 20, || "most reserved".into());
 
     let mut zero = 0_u64;
@@ -264,7 +266,7 @@ fn the_current_pool() {
             address
         )
     );
-    c.that(handle.cast() == own, || "the memory is of another pool".into());
+    c.that(handle.cast() == own, || "the memory belongs to another pool".into());
     // Memory outlives its pool.
     is!(c, 0, cuMemPoolDestroy(own));
     gpu.write(address, &[1_u32, 2, 3]);

@@ -24,24 +24,30 @@ fn retain_and_release() {
     child!("retain_and_release", {
         driver();
         let mut c = Codes::new();
-        c.that(state().1 == 0, || "active before the first retain".to_owned());
+        c.that(state().1 == 0, || {
+            "the context is active before the first retain".to_owned()
+        });
         let a = retain();
-        c.that(state().1 == 1, || "inactive after retain".to_owned());
+        c.that(state().1 == 1, || "the context is inactive after retain".to_owned());
         let mut current = ptr::null_mut();
         ok!(cuCtxGetCurrent(&raw mut current));
-        c.that(current.is_null(), || "retain made it current".to_owned());
+        c.that(current.is_null(), || "retain made the context current".to_owned());
         c.that(retain() == a, || "the second retain returned another handle".to_owned());
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
-        c.that(state().1 == 1, || "inactive while retained once".to_owned());
+        c.that(state().1 == 1, || {
+            "the context is inactive while retained once".to_owned()
+        });
 
         is!(c, 0, cuCtxPushCurrent(a));
         let mut address = 0;
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
-        c.that(state().1 == 0, || "active after the last release".to_owned());
+        c.that(state().1 == 0, || {
+            "the context is active after the last release".to_owned()
+        });
         // The context stays current, and calls in it fail.
         ok!(cuCtxGetCurrent(&raw mut current));
-        c.that(current == a, || "the last release popped it".to_owned());
+        c.that(current == a, || "the last release popped the context".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
         is!(c, 201, cuDevicePrimaryCtxRelease(0));
 
@@ -86,11 +92,13 @@ fn flags() {
         // The context always reports that it maps host memory, a flag that cannot be set.
         let mut reported = 99;
         is!(c, 0, cuCtxGetFlags(&raw mut reported));
-        c.that(reported == spin | 8, || format!("{reported} of the context"));
+        c.that(reported == spin | 8, || {
+            format!("the context reports flags {reported}, expected {}", spin | 8)
+        });
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 8));
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
-        // The flags are reset with the last release.
+        // The last release resets the flags.
         c.that(state() == (0, 0), || format!("{:?} after the last release", state()));
     });
 }
@@ -105,9 +113,10 @@ fn reset() {
         let mut address = 0;
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuDevicePrimaryCtxReset(0));
-        c.that(state().1 == 0, || "active after reset".to_owned());
+        c.that(state().1 == 0, || "the context is active after reset".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
-        // The context can be queried and made current, but work in it is refused.
+        // The device and the flags can be queried, and the context can be made current, but its API version cannot be
+        // queried and work in it is refused.
         let (mut device, mut flags, mut version, mut current) = (-1, 99, 0, ptr::null_mut());
         is!(c, 0, cuCtxGetDevice(&raw mut device));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));

@@ -1,4 +1,5 @@
-//! Tests of `printf` in kernels: output goes to the process's standard output when the host synchronises.
+//! Tests of `printf` in kernels: the driver writes the output to the process's standard output when the host
+//! synchronises.
 
 use cuda_driver::sys::*;
 
@@ -7,7 +8,7 @@ use crate::common::gpu::Gpu;
 use crate::common::in_child;
 use crate::{ok, test_path};
 
-/// Copies a text to device memory.
+/// Copies a text to device memory, terminated by a NUL byte.
 fn text(gpu: &Gpu, text: &str) -> CUdeviceptr {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -58,7 +59,7 @@ fn a_null_pointer() {
     assert!(text.contains("block 0 thread   0 at (nil)\n"), "{text}");
 }
 
-/// Prints the numbers from 0 to `n` - 1.
+/// PTX of a kernel `k` that prints the numbers from 0 to `n` - 1, each on a line.
 const COUNTER: &str = ".version 7.0
 .target sm_52
 .address_size 64
@@ -114,7 +115,7 @@ fn more_lines_than_a_small_buffer_holds() {
         lines.map(|line| line.parse().expect("a whole line")).collect()
     };
     assert_eq!(between("lines of 1000:", "lines of 20000:"), Vec::from_iter(0..1000));
-    // A GPU loses lines of the others, and mixes them up. It never loses the last one.
+    // Of 20,000 lines, a GPU loses some and writes some out of order, but the last line is never lost and stays last.
     let mut seen = between("lines of 20000:", "the end");
     assert_eq!(seen.last(), Some(&19_999));
     seen.sort_unstable();

@@ -1,4 +1,4 @@
-//! Tests of `cuGetProcAddress`: base name, version and default-stream mode.
+//! Tests of `cuGetProcAddress`: base names, versions and default-stream modes.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -10,7 +10,7 @@ use crate::is;
 
 use cuda_driver::sys::CUdriverProcAddressQueryResult as Status;
 
-/// Returns the address and status of a name; the code must be success.
+/// Returns the address and the status for a name; expects the code `CUDA_SUCCESS`.
 fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, Option<u32>) {
     let mut pointer = ptr::null_mut();
     let mut status = Status(0x7777);
@@ -48,7 +48,7 @@ fn versions_choose_the_variant() {
     let (new, _) = ask(&mut c, c"cuMemAlloc", 3020, 0);
     let (newest, _) = ask(&mut c, c"cuMemAlloc", version, 0);
     c.that(old != new && new == newest, || {
-        "cuMemAlloc: 2.0, 3.2 and now".to_owned()
+        "cuMemAlloc: 2.0 and 3.2 have one address, or 3.2 and the driver's version have two".to_owned()
     });
 }
 
@@ -84,7 +84,9 @@ fn unknown_names_and_versions() {
             ptr::null_mut()
         )
     );
-    c.that(pointer.is_null(), || "an unknown name left the output".to_owned());
+    c.that(pointer.is_null(), || {
+        "the output for an unknown name is not null".to_owned()
+    });
 }
 
 #[test]
@@ -115,15 +117,17 @@ fn flags() {
     let (plain, _) = ask(&mut c, c"cuMemcpyHtoD", version, 0);
     let (legacy, _) = ask(&mut c, c"cuMemcpyHtoD", version, 1);
     let (per_thread, _) = ask(&mut c, c"cuMemcpyHtoD", version, 2);
-    c.that(plain == legacy, || "flag 1 is not the plain function".to_owned());
-    c.that(!per_thread.is_null() && per_thread != plain, || {
-        "flag 2 is not the per-thread function".to_owned()
+    c.that(plain == legacy, || {
+        "flag 1 does not choose the plain function".to_owned()
     });
-    // A function without a per-thread form returns its plain form.
+    c.that(!per_thread.is_null() && per_thread != plain, || {
+        "flag 2 does not choose a function of its own".to_owned()
+    });
+    // For a function without a per-thread variant, flag 2 chooses the plain one.
     let (init, _) = ask(&mut c, c"cuInit", version, 2);
     let (same, _) = ask(&mut c, c"cuInit", version, 0);
-    c.that(init == same, || "cuInit by flag 2".to_owned());
-    // At a version before the first per-thread form there is none.
+    c.that(init == same, || "flag 2 chooses another cuInit".to_owned());
+    // A version from before the first per-thread variant has none.
     let (early, status) = ask(&mut c, c"cuMemcpyHtoD", 6000, 2);
     c.that(early.is_null() && status == Some(2), || {
         format!("cuMemcpyHtoD at 6.0, per thread: {status:?}")

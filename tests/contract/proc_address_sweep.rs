@@ -12,7 +12,7 @@ use crate::{child, is};
 
 use cuda_driver::sys::CUdriverProcAddressQueryResult as Status;
 
-/// Returns the address and the status of a name.
+/// Returns the address and the status for a name.
 fn ask(name: &CStr, version: i32, flags: u64) -> (usize, u32) {
     let mut pointer = ptr::dangling_mut::<c_void>();
     let mut status = Status(0x7777);
@@ -45,7 +45,8 @@ fn bases(version: i32) -> BTreeMap<CString, Vec<Function>> {
     bases
 }
 
-/// Returns the address and the status of the newest of these functions that is not newer than the version.
+/// Returns the expected address and status: those of the newest of these functions that is not newer than the version,
+/// or 0 and `CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT` (2) if all are newer.
 fn newest(functions: impl Iterator<Item = Function>, version: i32) -> (usize, u32) {
     functions
         .filter(|function| i64::from(function.since()) <= i64::from(version))
@@ -83,7 +84,8 @@ fn every_name_at_every_version() {
         let own = || functions.iter().copied().filter(per_thread);
         for &at in &versions {
             let expected = newest(plain(), at);
-            // A name with per-thread forms has no plain function in this mode, not even before the first of them.
+            // With flag 2, a name that has per-thread variants never returns its plain function, not even at versions
+            // from before the first such variant.
             let of_thread = if own().next().is_some() {
                 newest(own(), at)
             } else {
@@ -126,7 +128,7 @@ fn unusual_versions_and_flags() {
     c.that(both == per_thread, || {
         format!("flags 3: {both:x?}, not {per_thread:x?}")
     });
-    // A name that is too new is not an error without a status either.
+    // Without an output for the status, too, the call succeeds for a function that is newer than the version.
     for (base, at) in [(c"cuMemAllocAsync", 11000), (c"cuInit", 1000)] {
         let mut pointer = ptr::dangling_mut::<c_void>();
         is!(
@@ -136,7 +138,7 @@ fn unusual_versions_and_flags() {
         );
         c.that(pointer.is_null(), || format!("{base:?} at {at}: {pointer:?}"));
     }
-    // Functions of the profiler are not in `cuda.h`, but can be found.
+    // Functions of the profiler are found, although `cuda.h` does not declare them.
     for base in [c"cuProfilerStart", c"cuProfilerStop"] {
         let (pointer, status) = ask(base, version, 0);
         c.that(pointer != 0 && status == 0, || format!("{base:?}: status {status}"));

@@ -1,5 +1,7 @@
-//! Tests of calls during process exit: handlers registered before `cuInit` run after the driver's own, and all of their
-//! calls return 4; handlers registered later still find a working driver.
+//! Tests of calls during process exit, in exit handlers, thread-local destructors and the program's destructors.
+//!
+//! Handlers registered before `cuInit` run after the driver's own handler, and all of their calls return
+//! `CUDA_ERROR_DEINITIALIZED` (4). Handlers registered later still find a working driver.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -52,7 +54,7 @@ fn calls_while_the_process_exits() {
         let mut context = ptr::null_mut();
         crate::ok!(cuCtxCreate(&raw mut context, 0, 0));
         CONTEXT.store(context as usize, Ordering::SeqCst);
-        // SAFETY: as above.
+        // SAFETY: the handlers use only statics.
         let registered = unsafe { atexit(registered_after) };
         assert_eq!(registered, 0);
     });
@@ -63,7 +65,8 @@ fn calls_while_the_process_exits() {
     }
 }
 
-/// The two threads of [`another_thread_while_the_process_exits`] meet here.
+/// The barrier at which the exit handler of [`another_thread_while_the_process_exits`] meets the other thread, before and
+/// after that thread's calls.
 static MEETING: Barrier = Barrier::new(2);
 
 #[test]
@@ -111,8 +114,8 @@ fn destructors_of_thread_locals() {
         crate::ok!(cuCtxCreate(&raw mut context, 0, 0));
         CONTEXT.store(context as usize, Ordering::SeqCst);
         let thread = std::thread::spawn(|| {
-            // The destructor is registered before the thread's first call of the driver, and runs after those that the
-            // driver registers.
+            // The destructor is registered before the thread's first call of the driver, and runs after the destructors
+            // that the driver registers.
             FIRST.with(|_| ());
             let mut current = ptr::null_mut();
             crate::ok!(cuCtxGetCurrent(&raw mut current));
@@ -125,8 +128,8 @@ fn destructors_of_thread_locals() {
     }
 }
 
-/// The test program's destructor runs after all handlers, and calls the driver in the child process of
-/// [`calls_of_a_programs_destructor`] only.
+/// A destructor of the test program, which runs after all exit handlers. It calls the driver only in the child process
+/// of [`calls_of_a_programs_destructor`].
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".fini_array")]

@@ -1,5 +1,5 @@
-//! Tests of instructions that compilers rarely generate, as hand-written PTX. Expected values are computed by hand or
-//! by simple sums.
+//! Tests of instructions that compilers rarely generate, as hand-written PTX. Expected values were computed by hand or
+//! recorded on an H200, or the tests compute them by simple sums.
 
 use crate::arguments;
 use crate::common::gpu::{Arguments, Gpu, Plain};
@@ -7,8 +7,9 @@ use crate::common::{architecture, driver_version, is_software, needs};
 use crate::ok;
 use cuda_driver::sys::*;
 
-/// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and returns the contents of its
-/// output. Returns `None` and reports the reason if the device or the driver is too old.
+/// Runs a kernel `k` of one block, in PTX of this version and for this architecture, on device memory that begins as
+/// `memory`, and returns the contents afterwards. Returns `None` and reports the reason if the device or the driver is
+/// too old.
 fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, memory: &[T]) -> Option<Vec<T>> {
     let mut gpu = Gpu::new();
     if architecture() < sm {
@@ -30,7 +31,8 @@ fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, 
     Some(gpu.read(buffer, memory.len()))
 }
 
-/// Selectors and secondary operations, nearly all without saturation: with it, GPUs differ from the manual.
+/// Video instructions with selectors and secondary operations. Nearly all are without saturation, because GPUs saturate
+/// differently from the manual.
 #[test]
 fn video() {
     const A: u32 = 0x80ff_7f01;
@@ -84,8 +86,9 @@ fn video() {
     }
 }
 
-/// Each thread allocates a number of bytes that depends on its index, and checks them after the other threads'
-/// allocations.
+/// Each thread allocates and fills a number of bytes that depends on its index. It then allocates 8 bytes aligned to
+/// 64, writes to them and frees them, and returns the lower bits of their address and the last word of the first
+/// allocation.
 #[test]
 fn memory_on_the_stack() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -111,7 +114,7 @@ fn memory_on_the_stack() {
 
 #[test]
 fn atomic_operations_on_16_bytes() {
-    // Every thread subtracts one from the upper half and adds it to the lower half.
+    // Every thread subtracts one from the upper half and adds it to the lower half. Thread 5 then exchanges two words.
     let text = ".visible .entry k(.param .u64 out) {
         .reg .pred %p<4>; .reg .b64 %rd<12>; .reg .b128 %q<6>; .reg .b32 %r<2>;
         ld.param.u64 %rd1, [out];
@@ -136,7 +139,7 @@ fn atomic_operations_on_16_bytes() {
 }
 
 /// Thread 0 fetches 256 bytes; all threads wait and add one to a word each; thread 0 writes the words to other memory,
-/// and reduces with them.
+/// and adds them to further words or takes the maximum.
 #[test]
 fn bulk_copies() {
     let text = ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 bar;
@@ -207,9 +210,9 @@ fn stores_counted_by_a_barrier() {
     }
 }
 
-/// Other barriers may be passed between arriving at the cluster's barrier and waiting there.
+/// A warp may pass other barriers between its arrival at the cluster's barrier and its wait there.
 ///
-/// A waiting warp must wait for the other, slow warp: first the first warp for the second one, then the reverse.
+/// A waiting warp must wait for the other, slow warp: at first the first warp for the second one, then the reverse.
 #[test]
 fn a_barrier_in_two_parts() {
     let text = ".shared .align 8 .b32 box[2];
@@ -229,7 +232,7 @@ fn a_barrier_in_two_parts() {
     }
 }
 
-/// Returns row and column of element `i` of matrix A in lane `lane`, for 16 rows and this many elements per register.
+/// Returns the row and column of element `i` of matrix A in lane `lane`, for 16 rows and `per` elements per register.
 fn place_in_a(per: usize, lane: usize, i: usize) -> (usize, usize) {
     (
         lane / 4 + 8 * (i / per % 2),
@@ -237,7 +240,8 @@ fn place_in_a(per: usize, lane: usize, i: usize) -> (usize, usize) {
     )
 }
 
-/// Multiplies 16 x k by k x 8 elements of `bits` bits; `times` multiplies two elements, given as their bits.
+/// Checks the product of 16 x k and k x 8 elements of `bits` bits; `times` multiplies two elements, given as their
+/// bits.
 fn small_elements(k: usize, bits: usize, types: &str, times: fn(i32, i32) -> i32) {
     let per = 32 / bits;
     let text = format!(
@@ -315,8 +319,8 @@ fn operands_in_wider_registers_and_special_registers() {
     }
 }
 
-/// A subtraction sets the condition code if nothing is borrowed, and subtracts one more if it is not set. The
-/// difference shows when additions and subtractions are mixed in a chain.
+/// A subtraction sets the condition code if it does not borrow, and a subtraction with borrow subtracts one more if the
+/// condition code is not set. Only chains that mix additions and subtractions show this.
 #[test]
 fn carries_after_subtractions_and_borrows_after_additions() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -356,7 +360,8 @@ fn numbers_of_warps_and_multiprocessors() {
     }
 }
 
-/// The values that an H200 returns. Programs only pass them on.
+/// Policies have the values that an H200 returns, except bits 32 to 47, which are not compared. Programs only pass
+/// policies on.
 #[test]
 fn cache_policies() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -374,15 +379,14 @@ fn cache_policies() {
     }
 }
 
-/// `multimem` on addresses that are not of a multicast object, where an H200 stores and reduces as on one copy. The
-/// first words of memory were recorded on an H200, except for `ld_reduce`, which faults there. The manual leaves the
-/// behaviour undefined, and a run at the same time as other tests ended with a fault, so this test does not run on
-/// GPUs.
+/// `multimem` on memory outside multicast objects, where an H200 stores and reduces as on one copy. The expected words
+/// were recorded on an H200, except for `ld_reduce`, which faults there. The manual leaves the behaviour undefined, and
+/// a run at the same time as other tests ended with a fault, so this test does not run on GPUs.
 #[test]
 fn multimem_on_memory_of_one_device() {
     const ONES: u32 = 0x3c00_3c00;
     if !is_software() {
-        return needs("the software driver: multimem on other memory is undefined");
+        return needs("the software driver: multimem on memory outside multicast objects is undefined");
     }
     #[rustfmt::skip] // an instruction is a line
     let cases = [

@@ -1,5 +1,5 @@
-//! Tests of registers: the number that a kernel has, and the largest block, the occupancy and the launches that follow
-//! from that number.
+//! Tests of a kernel's number of registers, and of the largest block, the occupancy and the launches that follow from
+//! it.
 
 use std::ffi::{CString, c_void};
 use std::fmt::Write;
@@ -76,7 +76,7 @@ fn launch(kernel: CUfunction, block: i32, cooperative: bool) -> u32 {
     result.0
 }
 
-/// Returns a kernel `k` with `count` 64-bit values that are live at once, and these directives.
+/// Returns the PTX of a kernel `k` that has these directives, and `count` 64-bit values that are live at once.
 fn with_live_values(count: u32, directives: &str) -> String {
     let mut text = format!(
         ".version 6.0\n.target sm_52\n.address_size 64\n.global .align 8 .u64 slot;\n\
@@ -91,7 +91,7 @@ fn with_live_values(count: u32, directives: &str) -> String {
     text + "ret;\n}\n"
 }
 
-/// Returns the kernels of the PTX files that this architecture can run.
+/// Returns the names and handles of the kernels in all PTX files that this architecture can run.
 fn kernels(gpu: &mut Gpu) -> Vec<(String, CUfunction)> {
     let folders = ["vector_add.ptx", "elect.ptx"].map(|file| {
         let path = ptx_path(file);
@@ -137,7 +137,8 @@ fn the_largest_block_is_resident() {
         c.that(occupancy(kernel, most) >= 1, || {
             format!("{name}: no block of {most} threads fits, with {registers} registers")
         });
-        // Registers leave at least 256 threads. Below that, a directive limits the block, and occupancy ignores it.
+        // With any number of registers, a block of 256 threads fits. A smaller limit comes from a directive, which
+        // occupancy ignores.
         for block in BLOCKS {
             let fits = occupancy(kernel, block) >= 1;
             c.that(fits == (block <= most) || most < 256, || {
@@ -147,7 +148,8 @@ fn the_largest_block_is_resident() {
     }
 }
 
-/// NUM_REGS of an H200. Compilers differ, but not by so much that other blocks can be launched.
+/// Compares NUM_REGS with values recorded on an H200. The software driver's estimates may differ by about half, but not
+/// by so much that blocks of 1,024 threads no longer fit.
 #[test]
 fn register_counts_are_close_to_a_compilers() {
     const RECORDED: &[(&str, &str, i32)] = &[
@@ -278,7 +280,7 @@ fn directives_limit_registers() {
     }
 }
 
-/// Options of the compiler apply to kernels without directives of their own.
+/// Options of the compiler apply to kernels without `.maxnreg` and `.maxntid`.
 #[test]
 fn options_limit_registers() {
     const MOST: CUjit_option = CUjit_option::CU_JIT_MAX_REGISTERS;
@@ -322,7 +324,8 @@ fn options_limit_registers() {
     }
 }
 
-/// Links one text with a register limit for the linker or for the input; returns the registers of the linked kernel.
+/// Links one PTX text with a register limit for the linker or for the input, and returns the number of registers of the
+/// linked kernel.
 fn linked(of_linker: Option<usize>, of_input: Option<usize>) -> i32 {
     let values = |limit: Option<usize>| limit.map(std::ptr::without_provenance_mut::<c_void>);
     let mut names = [CUjit_option::CU_JIT_MAX_REGISTERS];
@@ -357,7 +360,7 @@ fn linked(of_linker: Option<usize>, of_input: Option<usize>) -> i32 {
     registers
 }
 
-/// The linker compiles texts within its own limit, and within the limit of an input.
+/// The linker compiles PTX within its own limit, and within the limit of the input.
 #[test]
 fn the_linker_limits_registers() {
     let mut c = Codes::new();
@@ -372,7 +375,7 @@ fn the_linker_limits_registers() {
     }
 }
 
-/// A graph accepts a node whose block is too large for its registers, but cannot be instantiated then.
+/// A graph accepts a node whose block is too large for the kernel's registers, but cannot be instantiated then.
 #[test]
 fn registers_of_graph_nodes() {
     let mut gpu = Gpu::new();

@@ -1,4 +1,4 @@
-//! Tests of views of device memory, and of the types that it can hold.
+//! Tests of views of device memory, and of the types of values that device memory can hold.
 
 use bytemuck::{Pod, Zeroable};
 use cuda_driver::sys::CUresult;
@@ -58,7 +58,7 @@ fn copies_between_views() {
     let mut a = DeviceBuffer::from_slice(&context, &[1_i16, 2, 3, 4, 5, 6]).expect("memory");
     let b = DeviceBuffer::from_slice(&context, &[-1_i16, -2, -3]).expect("memory");
     let (mut first, mut second) = a.split_at_mut(2).expect("two parts");
-    // From a mutable view of the same buffer, from a buffer, and from a part.
+    // The sources are a mutable view of the same buffer, a buffer, and a part of a buffer.
     first.copy_from_device(&second).expect("a copy inside the buffer");
     second
         .slice_mut(..3)
@@ -105,7 +105,7 @@ fn parts_that_are_not_inside() {
     assert_eq!(code(view.copy_to(&mut [0; 3])), invalid);
     let mut view = buffer.slice_mut(1..5).expect("a part");
     assert_eq!(code(view.copy_from(&[0; 5])), invalid);
-    // A fill needs units of its size at an address that is a multiple of it.
+    // Fills and casts need an address and a length that are multiples of the unit's size.
     assert_eq!(code(view.fill_u16(1)), invalid);
     assert_eq!(code(view.fill_u32(1)), invalid);
     assert_eq!(code(view.cast::<u32>()), invalid);
@@ -130,14 +130,14 @@ fn views_of_the_same_bytes_as_another_type() {
         .and_then(|mut halves| halves.slice_mut(1..)?.copy_from(&[0]))
         .expect("a copy");
     assert_eq!(buffer.to_vec().expect("a copy"), [1.0, 2.0, 0.0, 0.0]);
-    // 16 bytes are not a multiple of 12 or 32, and the second value is not aligned to 16 bytes.
+    // 16 bytes are not a multiple of 12 or 32, and the second value of `odd` is not aligned to 16 bytes.
     let invalid = CUresult::CUDA_ERROR_INVALID_VALUE;
     assert_eq!(code(buffer.as_slice().cast::<float3>()), invalid);
     assert_eq!(code(buffer.as_slice().cast::<[float4; 2]>()), invalid);
     let odd = DeviceBuffer::<f32>::zeroed(&context, 5).expect("memory");
     let unaligned = odd.slice(1..).expect("a part");
     assert_eq!(code(unaligned.cast::<float4>()), invalid);
-    // Types of which not every value is valid are written, and read as bytes.
+    // Values of a type with invalid bit patterns, such as `bool`, can be written, but are read back as bytes only.
     let flags = DeviceBuffer::from_slice(&context, &[true, false, true]).expect("memory");
     let bytes = flags.as_slice().cast::<u8>().and_then(|bytes| bytes.to_vec());
     assert_eq!(bytes.expect("a copy"), [1, 0, 1]);
@@ -150,9 +150,9 @@ fn views_of_raw_memory() {
     // SAFETY: the owner lives longer.
     let view = unsafe { DeviceSlice::<u16>::from_raw_parts(owner.ptr(), owner.len(), Some(&context)) };
     assert_eq!(view.to_vec().expect("a copy"), [1, 2, 3]);
-    // SAFETY: as above.
+    // SAFETY: the owner lives longer, and the first view is not used any more.
     let mut view = unsafe { DeviceSliceMut::<u16>::from_raw_parts(owner.ptr(), 2, None) };
-    // Without a context, the caller makes one current.
+    // Calls on a view without a context need a current context.
     assert_eq!(code(view.fill_u16(9)), CUresult::CUDA_ERROR_INVALID_CONTEXT);
     let current = context.push().expect("a push");
     view.fill_u16(9).expect("a fill");
@@ -190,7 +190,7 @@ fn launches_with_views() {
         .push(y.as_mut_slice())
         .push(2_u64);
     saxpy.check_args(&&packed).expect("arguments that fit");
-    // SAFETY: as above.
+    // SAFETY: the kernel takes a factor, two addresses and a count of values at them.
     unsafe { saxpy.launch(&stream, config, &packed) }.expect("a launch");
     stream.synchronize().expect("the end");
     assert_eq!(y.to_vec().expect("a copy"), [1.0, 2.0, 4.0, 6.0]);

@@ -7,7 +7,7 @@ use crate::common::values::{Random, fma32};
 use crate::common::{architecture, needs};
 
 /// Returns a kernel in which each lane reads its registers of A, B and C, and writes those of D. The last argument is
-/// the number of registers of each.
+/// the number of registers of each matrix in a lane.
 fn kernel(name: &str, opcode: &str, [a, b, c, d]: [usize; 4]) -> String {
     let list = |letter: char, count: usize| {
         let all: Vec<String> = (0..count).map(|i| format!("%{letter}{i}")).collect();
@@ -41,7 +41,7 @@ fn run(gpu: &Gpu, function: cuda_driver::sys::CUfunction, fragments: &[Vec<u32>]
     gpu.read(out, 32 * results)
 }
 
-/// Converts a number that f16 can hold.
+/// Returns the bits in f16 of zero, or of a number that is exact and normal in f16.
 fn f16(value: f32) -> u32 {
     let bits = value.to_bits();
     if value == 0.0 {
@@ -51,13 +51,13 @@ fn f16(value: f32) -> u32 {
     bits >> 16 & 0x8000 | exponent << 10 | bits >> 13 & 0x3ff
 }
 
-/// Rounds to the nearest f16, ties to even. The number must be in the range of normal numbers.
+/// Rounds to the nearest f16, ties to even. The number must be in the range of normal numbers of f16.
 fn rounded(value: f32) -> f32 {
     let bits = value.to_bits();
     f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff)
 }
 
-/// Returns the pattern of a random number in an 8-bit type, and its value: from 1 to 15 with few bits, of either sign.
+/// Returns the bits of a random number in an 8-bit type, and its value: of either sign, with a magnitude from 1 to 15.
 fn small(random: &mut Random, e5m2: bool) -> (u32, f32) {
     let (fraction, bias) = if e5m2 { (2, 15) } else { (3, 7) };
     let power = random.below(4);
@@ -95,7 +95,7 @@ fn products_of_8_bit_numbers() {
         let e5m2 = [types.starts_with("e5m2"), types.ends_with("e5m2")];
         let a: Vec<(u32, f32)> = (0..16 * k).map(|_| small(&mut random, e5m2[0])).collect();
         let b: Vec<(u32, f32)> = (0..8 * k).map(|_| small(&mut random, e5m2[1])).collect();
-        // The sum with the products cannot represent these fractions, and is rounded.
+        // These fractions have so many bits that the sum with the products is rounded.
         let c: Vec<f32> = (0..128)
             .map(|_| match single {
                 true => f32::from_bits(0x3f80_0000 | random.below(1 << 23)),
@@ -131,7 +131,8 @@ fn products_of_8_bit_numbers() {
                 let chosen = (0..k).filter(|x| x % 4 / 2 == upper);
                 chosen.map(|x| a[row * k + x].1 * b[column * k + x].1).sum()
             };
-            // The products are exact. If the sum is in f16, it is rounded after half of the columns of A.
+            // Sums of products are exact in f32. In f16, the sum is rounded after the first two of every four columns
+            // of A, after the other two, and after the addition of C.
             match single {
                 true => (products(0) + products(1)) + c[row * 8 + column],
                 false => {
@@ -179,7 +180,7 @@ fn products_of_four_quads() {
         }
     }
     let module = gpu.text(&text);
-    // Numbers from 1 to 2 with all their bits, of either sign.
+    // Returns a number of either sign, with a magnitude from 1 to 2 and this many random bits in its fraction.
     let mut number = |bits: u32| {
         let sign = random.below(2) << 31;
         f32::from_bits(sign | 0x3f80_0000 | random.below(1 << bits) << (23 - bits))
@@ -187,15 +188,16 @@ fn products_of_four_quads() {
     for (name, layouts, wide_d, wide_c) in cases {
         let a: Vec<f32> = (0..4 * 8 * 4).map(|_| number(10)).collect();
         let b: Vec<f32> = (0..4 * 8 * 4).map(|_| number(10)).collect();
-        // Large enough that no sum is subnormal in f16, and that sums are rounded.
+        // C is so large that no sum is subnormal in f16, and that sums are rounded.
         let c: Vec<f32> = (0..4 * 64)
             .map(|_| 32.0 * number(if wide_c { 23 } else { 10 }))
             .collect();
-        // The elements of A by row, and of B by column, for each product.
+        // Return an element of A by row, and of B by column, of one product.
         let (a_at, b_at) = (
             |p: usize, row: usize, x: usize| a[(p * 8 + row) * 4 + x],
             |p: usize, column: usize, x: usize| b[(p * 8 + column) * 4 + x],
         );
+        // Returns the row and column of register `i` of a sum in f32.
         let single = |line: usize, i: usize| ((line & 1) + (i & 2) + line / 4 * 4, (i & 4) + (line & 2) + (i & 1));
         let mut fragments = vec![Vec::new(); 32];
         for product in 0..4 {

@@ -13,8 +13,9 @@ use crate::{is, ok};
 const FLOAT: CUarray_format = CUarray_format::CU_AD_FORMAT_FLOAT;
 const SPARSE: u32 = CUDA_ARRAY3D_SPARSE;
 const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
-/// Edge of the tested array, in texels of 4 bytes, and of its tiles.
+/// Edge of the tested array, in texels of 4 bytes.
 const EDGE: u32 = 512;
+/// Edge of the tiles of that array, in texels.
 const TILE_EDGE: u32 = 128;
 
 fn descriptor(size: [usize; 3], flags: u32) -> CUDA_ARRAY3D_DESCRIPTOR {
@@ -48,7 +49,8 @@ fn start() -> Option<(Gpu, CUstream)> {
     Some((gpu, stream))
 }
 
-/// Returns the mapping of a box of an array to memory; without memory (0), it unmaps the box.
+/// Returns the mapping of a rectangle of an array to memory from offset `at` on. If `memory` is 0, the mapping unmaps
+/// the rectangle.
 fn piece(
     array: CUarray,
     offset: [u32; 2],
@@ -73,7 +75,7 @@ fn map(mut info: CUarrayMapInfo, stream: CUstream) {
     ok!(cuStreamSynchronize(stream));
 }
 
-/// Copies all texels of an array of this edge to it, or from it.
+/// Copies all texels to a square array with this edge if `write` is true, else from it.
 fn copy_level(array: CUarray, edge: usize, texels: &mut [u32], write: bool) {
     assert_eq!(copy_square(array, edge, texels, write), [0, 0]);
 }
@@ -82,7 +84,8 @@ fn copy(array: CUarray, texels: &mut [u32], write: bool) {
     copy_level(array, EDGE as usize, texels, write);
 }
 
-/// Returns some texels of an array: in the first tile, its last one, one right of it, one below it, and the last.
+/// Returns five texels of an array: the first and the last of the first tile, the first of the tile to its right, the
+/// first of the tile below it, and the last of the array.
 fn corners(array: CUarray) -> [u32; 5] {
     let mut texels = vec![0xee; (EDGE * EDGE) as usize];
     copy(array, &mut texels, false);
@@ -97,6 +100,7 @@ fn corners(array: CUarray) -> [u32; 5] {
     .map(|(x, y)| texels[(y * EDGE + x) as usize])
 }
 
+/// The corners of an array whose texels are numbered from 1 on.
 const ALL: [u32; 5] = [1, 65152, 129, 65537, 262_144];
 
 #[test]
@@ -108,7 +112,7 @@ fn tiles_have_the_memory_that_is_mapped_to_them() {
     let mut seen = descriptor([0; 3], 0);
     ok!(cuArray3DGetDescriptor(&raw mut seen, first));
     assert_eq!(seen.Flags, SPARSE);
-    // Without memory, writes do nothing and reads give zeros.
+    // Without memory, writes do nothing and reads return zeros.
     copy(first, &mut texels, true);
     assert_eq!(corners(first), [0; 5]);
     let pool = memory(2 << 20, CU_MEM_CREATE_USAGE_TILE_POOL);
@@ -131,7 +135,7 @@ fn tiles_have_the_memory_that_is_mapped_to_them() {
     map(piece(first, [0, 0], whole, pool, 16 * TILE), stream);
     copy(first, &mut texels, true);
     assert_eq!(corners(first), ALL);
-    // Memory keeps its texels, also behind another array.
+    // Memory keeps its texels when it is mapped to another array.
     let second = array([EDGE as usize, EDGE as usize, 0], SPARSE);
     map(piece(second, [0, 0], whole, pool, 16 * TILE), stream);
     assert_eq!(corners(second), ALL);
@@ -162,7 +166,7 @@ fn wrong_mappings_are_refused() {
         (1, |info| info.deviceBitMask = 3),
         (1, |info| info.memOperationType = CUmemOperationType(0)),
         (1, |info| info.memOperationType = CUmemOperationType(3)),
-        // A mapping ends, whatever the handle is.
+        // Unmapping ignores the handle.
         (0, |info| info.memOperationType = CUmemOperationType(2)),
         (1, |info| info.reserved[0] = 1),
         (1, |info| info.resourceType = CUresourcetype::CU_RESOURCE_TYPE_LINEAR),
@@ -189,7 +193,7 @@ fn wrong_mappings_are_refused() {
         change(unsafe { &mut info.subresource.sparseLevel });
         is!(c, 1, cuMemMapArrayAsync(&raw mut info, 1, stream));
     }
-    // The array has no tail.
+    // The array has no mip tail.
     let mut info = good;
     info.subresourceType = CUarraySparseSubresourceType(1);
     info.subresource.miptail = CUarrayMapInfo_st__subresource__miptail {
@@ -209,18 +213,18 @@ fn wrong_mappings_are_refused() {
     // SAFETY: zeros are a valid value of every member.
     let mut properties: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
     is!(c, 1, cuArrayGetSparseProperties(&raw mut properties, plain));
-    // The last tiles end with the array.
+    // Of a tile that reaches past the array's edge, only the texels inside the array are mapped.
     let odd = array([200, 300, 0], SPARSE);
     let mut info = piece(odd, [128, 256], [72, 44], pool, 0);
     is!(c, 0, cuMemMapArrayAsync(&raw mut info, 1, stream));
     let mut info = piece(odd, [128, 256], tile, pool, 0);
     is!(c, 1, cuMemMapArrayAsync(&raw mut info, 1, stream));
     ok!(cuStreamSynchronize(stream));
-    // Memory for tiles has no address.
+    // Memory for tiles cannot be mapped to an address.
     let mut base = 0;
     ok!(cuMemAddressReserve(&raw mut base, 2 << 20, 0, 0, 0));
     is!(c, 1, cuMemMap(base, 2 << 20, 0, pool, 0));
-    // A mapping cannot be captured.
+    // The mapping call cannot be captured.
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     ok!(cuStreamBeginCapture(stream, mode));
     let mut info = good;
@@ -240,7 +244,7 @@ fn wrong_mappings_are_refused() {
 fn shapes_of_sparse_arrays() {
     let Some((_gpu, stream)) = start() else { return };
     let mut c = Codes::new();
-    // One dimension, cubes and surfaces cannot be sparse.
+    // One-dimensional arrays, cube maps and arrays for surfaces cannot be sparse.
     for (size, flags) in [
         ([512, 0, 0], 0),
         ([512, 512, 6], CUDA_ARRAY3D_CUBEMAP),
@@ -252,8 +256,8 @@ fn shapes_of_sparse_arrays() {
         is!(c, 1, cuArray3DCreate(&raw mut made, &raw const wanted));
         is!(c, 1, cuMipmappedArrayCreate(&raw mut levels, &raw const wanted, 4));
     }
-    // The size, then levels (0: no mipmapped array), tile, first level in the tail, bytes of the tail, one tail for
-    // all.
+    // The size, the flags, and the number of levels (0: not a mipmapped array); then the expected tile, first level in
+    // the tail, bytes of the tail, and 1 if all layers share one tail.
     let (flat, deep) = ([128, 128, 1], [32, 32, 16]);
     for (size, flags, levels, tile, first, bytes, single) in [
         ([512, 512, 4], LAYERED, 0, flat, 0, 0, 0),
@@ -269,7 +273,7 @@ fn shapes_of_sparse_arrays() {
         ([512, 512, 64], 0, 4, deep, 3, 2 * TILE, 0),
         ([512, 512, 64], 0, 7, deep, 3, 3 * TILE, 0),
         ([512, 512, 0], CUDA_ARRAY3D_TEXTURE_GATHER, 7, flat, 3, TILE, 0),
-        // A GPU rounds the rows of a level up to a power of two, or to multiples of 128.
+        // A GPU rounds the number of rows of a level up to a power of two, and above 128 to a multiple of 128.
         ([64, 512, 0], 0, 0, flat, 0, 2 * TILE, 1),
         ([64, 512, 0], 0, 2, flat, 0, 3 * TILE, 1),
         ([300, 200, 0], 0, 2, flat, 1, 2 * TILE, 0),

@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Returns a small integer that the type has.
+    /// Returns a random integer from -3 to 3, or from 0 to 3 for an unsigned type.
     fn random(self, random: &mut Random) -> i32 {
         let value = random.below(4) as i32;
         match self {
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// Returns the columns of a group, of which half are in registers.
+    /// Returns the number of columns in a group. Registers hold half of them.
     fn group(self) -> usize {
         match self {
             Tf32 => 2,
@@ -74,7 +74,8 @@ impl Kind {
         }
     }
 
-    /// Returns the place of the four bits of metadata for a group of a row: the lane of four, and the shift.
+    /// Returns the position of the four bits of metadata for a group of a row: the lane, counted from the first one
+    /// that the sparsity selector chooses, and the shift.
     fn place(self, row: usize, group: usize) -> (usize, usize) {
         match self {
             F16 | Bf16 | Tf32 => (group / 4, group % 4 * 4 + row / 8 * 16),
@@ -88,7 +89,7 @@ impl Kind {
         let (first, second) = pairs[random.below(6) as usize];
         let bits = (first | second << 2) as u32;
         match self {
-            // A number of 32 bits is two numbers of 16 bits to the metadata.
+            // The metadata describes a 32-bit number as two 16-bit numbers.
             Tf32 if random.below(2) == 0 => (0b0100, vec![0]),
             Tf32 => (0b1110, vec![1]),
             S4 | U4 => (bits, vec![2 * first, 2 * first + 1, 2 * second, 2 * second + 1]),
@@ -100,8 +101,9 @@ impl Kind {
 /// A sparse 16 x k matrix A, a k x 8 matrix B, and 16 x 8 matrices C and D = A * B + C.
 struct Product {
     k: usize,
-    /// All elements of A, by rows, and those that registers hold.
+    /// All elements of A, by rows.
     a: Vec<i32>,
+    /// The elements of A that registers hold, by rows.
     held: Vec<i32>,
     /// The metadata of each lane for a sparsity selector.
     metadata: Vec<u32>,
@@ -114,7 +116,7 @@ impl Product {
     fn new(random: &mut Random, (ka, kb): (Kind, Kind), k: usize, selector: usize) -> Self {
         let groups = k / ka.group();
         let lanes = (groups / 4).max(1);
-        // Lanes that are not selected have other metadata.
+        // Lanes that the selector does not choose have random metadata.
         let mut metadata: Vec<u32> = (0..32).map(|_| random.below(u32::MAX)).collect();
         let (mut held, mut a) = (Vec::new(), vec![0; 16 * k]);
         for row in 0..16 {
@@ -145,7 +147,7 @@ impl Product {
         product
     }
 
-    /// Computes D with this B.
+    /// Replaces B, and computes D with it.
     fn multiply(&mut self, b: Vec<i32>) {
         let element = |row: usize, column: usize| -> i32 {
             let products = (0..self.k).map(|x| self.a[row * self.k + x] * b[x * 8 + column]);
@@ -200,8 +202,8 @@ fn list(letter: char, count: usize) -> String {
     format!("{{{}}}", all.join(", "))
 }
 
-/// Returns a kernel in which each thread reads the registers of some operands, runs `body`, and writes D. Operands are
-/// a letter and a number of registers.
+/// Returns a kernel in which each thread reads the registers of some operands, runs `body`, and writes the `results`
+/// registers of D. Operands are a letter and a number of registers.
 fn kernel(name: &str, operands: &[(char, usize)], results: usize, body: &str) -> String {
     let count: usize = operands.iter().map(|(_, count)| count).sum();
     let mut text = format!(
@@ -226,7 +228,8 @@ fn kernel(name: &str, operands: &[(char, usize)], results: usize, body: &str) ->
     text + "ret; }\n"
 }
 
-/// The forms of `mma.sp`: k, the types of A and B, the type of the sum, and the number of sparsity selectors.
+/// Returns the forms of `mma.sp` of sm_80: k, the types of A and B, the type of the sum, and the number of sparsity
+/// selectors.
 fn forms() -> Vec<(usize, Kind, Kind, &'static str, usize)> {
     let mut all = Vec::new();
     for sum in ["f32", "f16"] {
@@ -243,7 +246,7 @@ fn forms() -> Vec<(usize, Kind, Kind, &'static str, usize)> {
     all
 }
 
-/// Compares the products of a form with the model.
+/// Compares the products of these forms with [`Product`]. `version` is the beginning of the PTX.
 fn check(gpu: &mut Gpu, version: &str, forms: Vec<(usize, Kind, Kind, &'static str, usize)>) {
     let mut random = Random::new(11);
     let mut text = version.to_owned();
@@ -345,7 +348,8 @@ fn products_of_four_warps() {
                 F16 | Bf16 => ", 1, 1, 0",
                 _ => ", 1, 1",
             };
-            // The first 32 threads write B to shared memory, whose units of 16 bytes are 128 bytes apart along k.
+            // The first 32 threads write B to shared memory, where units of 16 bytes that follow each other along k are
+            // 128 bytes apart.
             let body = format!(
                 "mov.u32 %r2, columns; setp.lt.u32 %p, %r1, 32; mul.wide.u32 %rd6, %r1, 16; add.u64 %rd6, %rd6, %rd5;\n\
                 shl.b32 %r3, %r1, 4; add.u32 %r3, %r3, %r2;\n\
@@ -423,7 +427,7 @@ impl Recorded {
         if bits & 0x7f == 0x7f { bits ^ 8 } else { bits }
     }
 
-    /// Returns an f32: near 1, or with an exponent from -27 to 22.
+    /// Returns an f32 with an exponent from -27 to 22 if `wide` is true, else from -5 to 4.
     fn single(&mut self, wide: bool) -> u32 {
         let bits = self.word() & 0x807f_ffff;
         let exponent = if wide {
@@ -434,7 +438,8 @@ impl Recorded {
         bits | exponent << 23
     }
 
-    /// Returns the registers of A, B and C, and the metadata, of a lane.
+    /// Returns the registers of A, B and C, and the metadata, of a lane. If `wide` is 0, C is near 1; if 1, its
+    /// exponents have a wide range; if 2, C is 0.
     fn lane(&mut self, wide: u32) -> Vec<u32> {
         let mut words = vec![0; 13];
         for r in 0..4 {
@@ -465,6 +470,7 @@ fn inexact_sums_of_8_bit_numbers() {
     let text = ".version 8.5\n.target sm_90\n.address_size 64\n".to_owned() + &kernel("k", &operands, 4, body);
     let module = gpu.text(&text);
     let function = gpu.function(module, "k");
+    // The argument of `Recorded::lane`, the first sum, and a hash of all sums.
     for (wide, first, hash) in [
         (0, 0xc4c4_71ac, 0xc726_204d_3766_6897),
         (1, 0xc82e_c5b3, 0x6e58_86ed_63f7_833d),
@@ -478,6 +484,6 @@ fn inexact_sums_of_8_bit_numbers() {
         let mixed = sums.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
             (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
         });
-        assert_eq!((sums[0], mixed), (first, hash), "exponents {wide}: {sums:x?}");
+        assert_eq!((sums[0], mixed), (first, hash), "`wide` {wide}: {sums:x?}");
     }
 }

@@ -56,7 +56,8 @@ fn calls_before_init() {
     });
 }
 
-/// Runs `cuInit` and the calls after it in a child process with CUDA_VISIBLE_DEVICES set.
+/// Runs `cuInit` and `cuDeviceGetCount` in a child process with CUDA_VISIBLE_DEVICES set. Expects their codes to be
+/// `init` and `then`, and the count of devices to be `count`, if given.
 fn with_visible(test: &str, devices: &str, init: u32, then: u32, count: Option<c_int>) {
     in_child(test, &[("CUDA_VISIBLE_DEVICES", devices)], || {
         select_driver();
@@ -134,7 +135,7 @@ fn forked_child() {
         assert_eq!(waited, pid);
         assert_eq!(
             status, 0,
-            "the forked child's status; its high byte is the number of the first call that differed"
+            "the forked child's wait status: bits 8 to 15 are the number of the first call that differed"
         );
         let mut c = Codes::new();
         let mut number = 0;
