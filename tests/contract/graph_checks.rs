@@ -1,5 +1,5 @@
-//! Tests of graphs with unusual arguments: attributes of kernel nodes, packed arguments that are too long, nodes that
-//! were disabled, and the memory that a device keeps for graphs.
+//! Tests of details of graphs: attributes of kernel nodes, packed arguments that are too long, disabled nodes, and the
+//! memory that a device keeps for graphs.
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};

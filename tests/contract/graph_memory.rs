@@ -28,7 +28,7 @@ pub(crate) fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) 
         0,
         &raw mut params
     ));
-    assert!(params.dptr != 0 && params.dptr % 512 == 0, "{:#x}", params.dptr);
+    assert!(params.dptr != 0 && params.dptr % 512 == 0, "address {:#x}", params.dptr);
     (node, params.dptr)
 }
 

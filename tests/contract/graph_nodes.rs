@@ -358,7 +358,7 @@ fn memory_operations() {
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;
-    // Each captured operation is a node.
+    // Each captured operation becomes a node.
     begin(a);
     is!(c, 0, cuStreamWriteValue32(a, s.data, 4, 0));
     is!(c, 0, cuStreamWaitValue32(a, s.data, 4, 1));
@@ -371,7 +371,7 @@ fn memory_operations() {
     }
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(captured));
-    // A node that is made by hand may hold several operations.
+    // A node that is added to a graph may hold several operations.
     let write = |address, value| {
         let mut params = CUstreamBatchMemOpParams::default();
         params.writeValue.operation = CUstreamBatchMemOpType::CU_STREAM_MEM_OP_WRITE_VALUE_32;

@@ -79,6 +79,7 @@ fn unsupported_and_read_only_limits() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let mut value = 0;
+    // DEV_RUNTIME_SYNC_DEPTH and CIG_SHMEM_FALLBACK_ENABLED.
     for number in [3, 9] {
         is!(c, 215, cuCtxGetLimit(&raw mut value, CUlimit(number)));
         is!(c, 215, cuCtxSetLimit(CUlimit(number), 1));
@@ -88,6 +89,7 @@ fn unsupported_and_read_only_limits() {
         is!(c, 1, cuCtxSetLimit(CUlimit(number), 1));
     }
     if driver_version() >= 12050 || is_software() {
+        // SHMEM_SIZE (7) and CIG_ENABLED (8) cannot be set.
         let most = limit(&mut c, CUlimit(7));
         c.that(most >= 48 << 10, || format!("shared memory: {most}"));
         is!(c, 800, cuCtxSetLimit(CUlimit(7), 64));

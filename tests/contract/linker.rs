@@ -175,8 +175,8 @@ fn refused_inputs_change_nothing() {
         301,
         cuLinkAddFile(linker.state, ptx, c"/no/such/file".as_ptr(), 0, none, null_mut())
     );
-    // A single input accepts only options of its compilation. THREADS_PER_BLOCK (1) is left out, because NVIDIA's
-    // driver divides by its value, which is 0 here.
+    // A single input accepts only options of its compilation; MAX_REGISTERS (0) is refused for its value, 0.
+    // THREADS_PER_BLOCK (1) is left out, because NVIDIA's driver divides by its value.
     let mut text = CString::new(CALLEE).expect("no NUL byte").into_bytes_with_nul();
     for option in (0..=34).filter(|option| *option != 1) {
         let code = match option {

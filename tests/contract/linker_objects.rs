@@ -284,10 +284,12 @@ fn fat_binary(ptx: &str) -> Vec<u8> {
     let padded = ptx.len().next_multiple_of(8);
     let mut entry = vec![0; HEADER + padded];
     entry[..2].copy_from_slice(&1_u16.to_le_bytes());
+    // Sizes of the header and the payload, place of the compiler's options, architecture, flags.
     for (at, value) in [(4, HEADER as u32), (8, padded as u32), (20, 64), (28, 52), (40, 0x11)] {
         entry[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     entry[HEADER..HEADER + ptx.len()].copy_from_slice(ptx.as_bytes());
+    // Magic number, version 1, a header of 16 bytes, the size of the rest.
     let mut fat = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
     fat.extend((entry.len() as u64).to_le_bytes());
     fat.extend(entry);
@@ -305,11 +307,13 @@ fn object(ptx: &str) -> Vec<u8> {
     let names_at = elf.len();
     elf.extend(names);
     let table = elf.len() as u64;
+    // The machine (x86-64), the offset of the section headers, their size and number, and the section of their names.
     elf[18..20].copy_from_slice(&62_u16.to_le_bytes());
     elf[40..48].copy_from_slice(&table.to_le_bytes());
     for (at, value) in [(58, 64_u16), (60, 3), (62, 2)] {
         elf[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
+    // The header of the null section, then name, offset and size of each section.
     elf.extend([0; 64]);
     for (name, at, size) in [(1_u32, contents_at, content.len()), (12, names_at, names.len())] {
         let mut header = [0; 64];

@@ -1,7 +1,8 @@
 //! Tests of the driver calls, one source for the software driver and NVIDIA's: `CUDA_DRIVER` chooses the driver under
 //! test.
 //!
-//! Tests that change the state of the process (faults, `cuInit`, the primary context) run in a child process.
+//! Tests that would disturb other tests of the process, or be disturbed by them, run in a child process: for example
+//! tests of faults, of calls before `cuInit`, and of the primary context's state.
 
 #![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 

@@ -19,6 +19,8 @@ fn managed(bytes: usize) -> CUdeviceptr {
     address
 }
 
+/// Returns an attribute of a range by its number: 1 read mostly, 2 preferred location, 4 last prefetch location, 5 to 8
+/// the types and IDs of these two locations.
 fn attribute(which: u32, address: CUdeviceptr, bytes: usize) -> c_int {
     let mut value = 77;
     ok!(cuMemRangeGetAttribute(
