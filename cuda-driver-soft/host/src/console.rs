@@ -16,7 +16,7 @@ pub enum Stream {
     Error,
 }
 
-/// Writes all of the text. Ignores errors, because the stream may be closed.
+/// Writes all of the text. Ignores errors, because the program may have closed the stream.
 pub fn write(stream: Stream, text: &[u8]) {
     if let Some(mut file) = file(stream) {
         let _ = file.write_all(text);

@@ -6,24 +6,24 @@
 //! | `CUDA_SOFT_LOG` | anything but `0`: log why calls fail | off |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | the version of the bindings |
-//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
+//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the memory that the process can have |
 //! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
-//! | `CUDA_SOFT_ENGINE` | `auto`: kernels that run often are compiled to machine code; `compiled`: all are; `interpreter`: none is; `leaving`: as `compiled`, but each check in the machine code counts as failed, so that the interpreter continues, for tests | `auto` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels where possible; `interpreter`: compile none; `leaving`: for tests, as `compiled`, but each check in the machine code counts as failed, so that the interpreter continues | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format | no trace |
-//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error at exit, or a file to write | off |
+//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error at exit, or a file to write; `0`: off | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: report threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |
 //! | `CUDA_SOFT_REGISTERS` | `1`: log the registers of the thread that raised a fault | off |
-//! | `CUDA_SOFT_CHECK` | checks of kernels: a list of `memory`, `init`, `race`, `sync`, `leaks`, or `all` | none |
-//! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding | none |
+//! | `CUDA_SOFT_CHECK` | the checks to run: a comma-separated list of `memory`, `init`, `race`, `sync` and `leaks`, or `all` | none |
+//! | `CUDA_SOFT_CHECK_REPORT` | file to which a line of JSON is appended for each finding of these checks | none |
 //! | `CUDA_VISIBLE_DEVICES` | numbers of the devices to show, up to the first that is no device: `1,0`; no UUIDs | all |
 //!
-//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] describes variables
-//! whose value must be a number or an engine and is not.
+//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`. [`ignored`] describes the
+//! variables that are ignored because their value is not a number or not an engine.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 /// The name of the variable that chooses a driver.
 pub const DRIVER: &str = "CUDA_DRIVER";
 
-/// The name of the variable with the file of the trace.
+/// The name of the variable that names the file of the trace.
 pub const TRACE: &str = "CUDA_SOFT_TRACE";
 
 /// The name of the variable that asks for a summary.
@@ -51,7 +51,7 @@ fn number(name: &str) -> Option<u64> {
 /// The valid values of `CUDA_SOFT_ENGINE`.
 const ENGINES: [&str; 4] = ["auto", "compiled", "interpreter", "leaving"];
 
-/// Returns a sentence for each variable that is ignored because it is not a number or, for `CUDA_SOFT_ENGINE`, not an
+/// Returns a message for each variable that is ignored because it is not a number or, for `CUDA_SOFT_ENGINE`, not an
 /// engine.
 pub fn ignored() -> Vec<String> {
     const NUMBERS: [&str; 3] = ["CUDA_SOFT_MEMORY", "CUDA_SOFT_THREADS", "CUDA_SOFT_SLACK"];
@@ -90,7 +90,7 @@ pub fn visible_devices() -> Option<String> {
 }
 
 /// Returns `CUDA_SOFT_MEMORY`, the memory of each device in bytes, if it is a positive number. Default: an equal share
-/// of the machine's [`memory`](crate::memory()).
+/// of the [`memory`](crate::memory()) that the process can have.
 pub fn memory() -> Option<u64> {
     number("CUDA_SOFT_MEMORY").filter(|&bytes| bytes > 0)
 }
@@ -119,7 +119,7 @@ pub fn parallel() -> bool {
 }
 
 /// Returns `CUDA_SOFT_ENGINE`, the way in which kernels run: `auto`, `compiled`, `interpreter`, or, for tests,
-/// `leaving`. Other values count as `auto`, which is the default.
+/// `leaving`. The value is not checked: the engine treats all others as `auto`, which is the default.
 pub fn engine() -> Option<&'static str> {
     static ENGINE: OnceLock<Option<String>> = OnceLock::new();
     ENGINE.get_or_init(|| text("CUDA_SOFT_ENGINE")).as_deref()
@@ -136,8 +136,8 @@ pub fn trace() -> Option<OsString> {
     std::env::var_os(TRACE).filter(|value| !value.is_empty())
 }
 
-/// Returns `CUDA_SOFT_PROFILE`: `1` for a table on standard error at exit, or the file to write the profile to.
-/// Default: kernels are not counted.
+/// Returns `CUDA_SOFT_PROFILE`: `1` for a table on standard error at exit, or the file to write the profile to. `None`
+/// if it is unset, empty or `0`: nothing is counted.
 pub fn profile() -> Option<OsString> {
     std::env::var_os("CUDA_SOFT_PROFILE").filter(|value| !value.is_empty() && value != "0")
 }
@@ -158,17 +158,17 @@ pub fn registers() -> bool {
     *REGISTERS.get_or_init(|| text("CUDA_SOFT_REGISTERS").is_some_and(|value| value == "1"))
 }
 
-/// Returns `CUDA_SOFT_STOP_AT`, the line at which threads are reported. Default: none.
+/// Returns `CUDA_SOFT_STOP_AT`, the source line at which threads are reported. Default: none.
 pub fn stop_at() -> Option<String> {
     text("CUDA_SOFT_STOP_AT")
 }
 
-/// Returns `CUDA_SOFT_CHECK`, a list of checks of kernels. Default: none.
+/// Returns `CUDA_SOFT_CHECK`, the list of checks to run. Default: none.
 pub fn check() -> Option<String> {
     text("CUDA_SOFT_CHECK")
 }
 
-/// Returns `CUDA_SOFT_CHECK_REPORT`, the file for the findings of these checks. Default: none.
+/// Returns `CUDA_SOFT_CHECK_REPORT`, the file for the findings of the checks. Default: none.
 pub fn check_report() -> Option<PathBuf> {
     let path = std::env::var_os("CUDA_SOFT_CHECK_REPORT").filter(|value| !value.is_empty());
     path.map(PathBuf::from)

@@ -1,20 +1,20 @@
-//! Memory for machine code: written first, then made executable, and never both at once.
+//! Memory for machine code: written first, then made executable, and never writable and executable at once.
 
-/// Machine code that can be run. It is released when the value is dropped.
+/// Machine code in executable memory. The memory is released when the value is dropped.
 #[derive(Debug)]
 pub struct Executable {
     address: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: the memory is only read and executed once it is made, and this value alone releases it.
+// SAFETY: after `new`, the memory is only read and executed, and only `drop` releases it.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
 
 impl Executable {
     /// Copies machine code into new memory and makes it executable. Returns `None` if the system refuses, as hardened
-    /// systems do.
+    /// systems may.
     pub fn new(code: &[u8]) -> Option<Self> {
         let bytes = code.len().max(1);
         let address = platform::map(bytes)?;
@@ -24,7 +24,7 @@ impl Executable {
         platform::protect(address, bytes).then_some(executable)
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the first byte of the code.
     pub fn address(&self) -> *const u8 {
         self.address
     }
@@ -32,7 +32,7 @@ impl Executable {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // SAFETY: `new` made this mapping, of this length, and nothing runs code of a value that is dropped.
+        // SAFETY: `new` made this mapping, of this length, and nothing runs its code any more.
         unsafe { platform::unmap(self.address, self.bytes) };
     }
 }
@@ -47,9 +47,9 @@ mod platform {
         (address != libc::MAP_FAILED).then_some(address.cast())
     }
 
-    /// Makes memory from [`map`] executable and read-only.
+    /// Makes memory from [`map`] executable and read-only. Returns false if the system refuses.
     pub(super) fn protect(address: *mut u8, bytes: usize) -> bool {
-        // SAFETY: the whole mapping is this value's own, and no reference points into it.
+        // SAFETY: the mapping belongs to the caller, and no reference points into it.
         unsafe { libc::mprotect(address.cast(), bytes, libc::PROT_READ | libc::PROT_EXEC) == 0 }
     }
 
@@ -83,12 +83,12 @@ mod platform {
         (!address.is_null()).then_some(address.cast())
     }
 
-    /// Makes memory from [`map`] executable and read-only.
+    /// Makes memory from [`map`] executable and read-only. Returns false if the system refuses.
     pub(super) fn protect(address: *mut u8, bytes: usize) -> bool {
         /// `PAGE_EXECUTE_READ`
         const EXECUTABLE: u32 = 0x20;
         let mut old = 0;
-        // SAFETY: the whole memory is this value's own, and no reference points into it; `old` is local.
+        // SAFETY: the memory belongs to the caller, and no reference points into it; `old` is local.
         unsafe { VirtualProtect(address.cast(), bytes, EXECUTABLE, &raw mut old) != 0 }
     }
 
@@ -113,7 +113,7 @@ mod platform {
     }
 
     /// # Safety
-    /// None: there is no such memory.
+    /// No preconditions: [`map`] returns no memory.
     pub(super) unsafe fn unmap(_address: *mut u8, _bytes: usize) {}
 }
 

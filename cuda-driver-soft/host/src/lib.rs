@@ -1,4 +1,5 @@
-//! The host of the software driver: everything that the driver needs from the operating system, except device memory.
+//! The host of the software driver: environment variables, standard streams, the log, memory for machine code, and
+//! facts about the memory of the process.
 //!
 //! | module | purpose |
 //! | --- | --- |
@@ -7,8 +8,8 @@
 //! | [`log!`] | the driver's log |
 //! | [`messages`] | the messages of the log that programs can read |
 //! | [`memory()`] | the amount of memory that the process can have |
-//! | [`executable`] | memory for machine code |
-//! | [`mapping()`] | the access that the process has to a range of addresses |
+//! | [`executable`] | executable memory for machine code |
+//! | [`mapping()`] | read and write access of the process to a range of addresses |
 //!
 //! # Structure
 //!

@@ -17,8 +17,8 @@ macro_rules! log {
 
 static OBSERVER: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Passes each later line of the log to a function, on the thread that writes it, which may hold locks of the driver.
-/// Only the first function that is set is called.
+/// Passes each later line of the log, except the results of failed calls, to a function. It runs on the thread that
+/// writes the line, which may hold locks of the driver. Only the first function that is set is called.
 pub fn observe(observer: fn(&str)) {
     let _ = OBSERVER.set(observer);
 }
@@ -40,8 +40,8 @@ pub fn write_log(line: fmt::Arguments<'_>) {
     messages::add(&line);
 }
 
-/// Writes a line for asynchronous work, which belongs to no call of this thread. Callbacks get it when a call reports
-/// the error: see [`messages::report`].
+/// Writes a line for asynchronous work, which belongs to no call of this thread. The program's callbacks receive it when
+/// a call returns the error: see [`messages::report`].
 #[cold]
 pub fn write_log_of_work(line: &str) {
     if environment::log() {
@@ -51,7 +51,7 @@ pub fn write_log_of_work(line: &str) {
     messages::keep(line);
 }
 
-/// Writes a line that explains the line before it. Programs do not read it with `cuLogs*`.
+/// Writes a line that explains the line before it. Programs cannot read it with `cuLogs*`.
 #[cold]
 pub fn write_detail(line: &str) {
     if environment::log() {
@@ -60,7 +60,7 @@ pub fn write_detail(line: &str) {
     tell(line);
 }
 
-/// Writes the result of a call that failed to the log.
+/// Logs the result of a failed call.
 #[cold]
 pub fn write_result(function: &str, code: u32, name: &str) {
     if environment::log() {

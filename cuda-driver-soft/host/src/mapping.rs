@@ -1,4 +1,4 @@
-//! The access that the process has to its memory.
+//! Finds out which parts of its memory the process can read and write.
 
 /// The access that the process has to a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Region {
     writable: bool,
 }
 
-/// Returns the access to a range of addresses. The regions come in ascending order.
+/// Returns the access to a range of addresses. The regions must be in ascending order.
 #[cfg_attr(not(any(windows, target_os = "linux")), allow(dead_code))]
 fn of_regions(regions: impl IntoIterator<Item = Region>, address: u64, bytes: u64) -> Mapping {
     let mut at = address;

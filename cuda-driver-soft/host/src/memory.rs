@@ -38,11 +38,11 @@ mod platform {
                 }
                 _ => continue,
             };
-            // In a container the path may exist only on the host. The root is then the container's own group.
+            // In a container, the path may exist only on the host. The root is then the container's own group.
             let mut path = path.trim_end_matches('/');
             loop {
                 let limit = read(&format!("{root}{path}/{file}"));
-                // A file without limit contains `max`, which is not a number.
+                // Without a limit, `memory.max` contains `max`, which is not a number.
                 let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());
                 smallest = smallest.into_iter().chain(limit).min();
                 match path.rfind('/') {
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(limit(&[V2, group]), Some(4096));
         let outer = ("/sys/fs/cgroup/a/memory.max", "1024\n");
         assert_eq!(limit(&[V2, group, outer]), Some(1024));
-        // In a container, the root is its own group, under a path of the host's.
+        // In a container, the path may exist only on the host. The root is then the container's own group.
         let root = ("/sys/fs/cgroup/memory.max", "8192\n");
         assert_eq!(limit(&[V2, root]), Some(8192));
         let in_root = ("/proc/self/cgroup", "0::/\n");

@@ -1,7 +1,7 @@
 //! The messages of the log that the program can read: the last hundred, and callbacks for new ones.
 //!
 //! A callback may call the driver, and a message may be written while the driver holds locks. So messages are delivered
-//! later, when a call of the thread that wrote them fails: see [`deliver`].
+//! later, when a call of the thread that wrote them has failed: see [`deliver`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number of messages that are kept.
+/// The number of messages that the log keeps. A thread also queues at most so many for the callbacks.
 const KEPT: usize = 100;
 
 /// Receives the text of a message.
@@ -38,11 +38,12 @@ static MESSAGES: Mutex<Messages> = Mutex::new(Messages::NONE);
 
 /// The log of a forked child that cannot use its copy of the parent's log.
 static OF_CHILD: Mutex<Messages> = Mutex::new(Messages::NONE);
-/// True in a forked child if another thread of the parent held the lock: that thread does not exist in the child.
+/// True in a forked child if another thread of the parent held the lock of [`MESSAGES`] at the fork: that thread does
+/// not exist in the child.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the log of a forked child: its copy of the parent's, or an empty one if the lock was held at the fork. Waits
-/// for no lock.
+/// Chooses the log of a forked child: its copy of the parent's log, or an empty one if the lock was held at the fork.
+/// Does not wait for a lock.
 pub fn mark_forked() {
     let held = matches!(MESSAGES.try_lock(), Err(TryLockError::WouldBlock));
     LOST.store(held, Relaxed);
@@ -58,13 +59,13 @@ fn messages() -> MutexGuard<'static, Messages> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a message. Callbacks get it when a call of the thread fails.
+/// Adds a message. The callbacks receive it when a call of the thread fails.
 pub(crate) fn add(text: &str) {
     keep(text);
     report(text);
 }
 
-/// Adds a message that no callback gets.
+/// Adds a message that no callback receives.
 pub(crate) fn keep(text: &str) {
     let line = format!("{}[CUDA][E] {}\n", Stamp::now(), text.trim_end());
     let mut messages = messages();
@@ -75,7 +76,8 @@ pub(crate) fn keep(text: &str) {
     messages.count += 1;
 }
 
-/// Queues a message for the callbacks without adding it to the log. Callbacks get it when a call of the thread fails.
+/// Queues a message for the callbacks without adding it to the log. They receive it when a call of the thread fails.
+/// Drops the message if a hundred messages of the thread are queued already.
 pub fn report(text: &str) {
     if messages().callbacks.is_empty() {
         return;
@@ -90,7 +92,7 @@ pub fn report(text: &str) {
     });
 }
 
-/// Passes the messages that the calling thread has written to the callbacks. The caller must hold no lock.
+/// Passes the queued messages of the calling thread to the callbacks. The caller must hold no lock.
 pub fn deliver() {
     let written = UNDELIVERED.try_with(|list| list.try_borrow_mut().map(|mut list| std::mem::take(&mut *list)));
     let Ok(Ok(written)) = written else { return };
@@ -127,7 +129,7 @@ pub fn count() -> usize {
     messages().count
 }
 
-/// The messages after an iterator.
+/// The messages after an iterator. An iterator of `cuLogs*` is a position in the log: the number of messages before it.
 #[derive(Debug)]
 pub struct Dump {
     /// One line for each message.
@@ -138,7 +140,8 @@ pub struct Dump {
     pub end: usize,
 }
 
-/// Returns the messages since `start`; `None` if there were fewer than `start` messages.
+/// Returns the messages after the iterator `start`, or all that are kept if there is no iterator. Returns `None` if it
+/// is beyond the end of the log.
 pub fn dump(start: Option<usize>) -> Option<Dump> {
     let messages = messages();
     let oldest = messages.count - messages.lines.len();
@@ -158,7 +161,7 @@ pub fn dump(start: Option<usize>) -> Option<Dump> {
     })
 }
 
-/// The time of day in UTC, and the thread.
+/// The time of day in UTC and the thread of a message.
 struct Stamp {
     milliseconds: u64,
     thread: u64,
@@ -167,7 +170,7 @@ struct Stamp {
 impl Stamp {
     fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // No other live thread has this thread-local at the same address.
+        // The address identifies the thread: each live thread has this thread-local at another address.
         let thread = UNDELIVERED.try_with(|list| std::ptr::from_ref(list).addr() as u64);
         Stamp {
             milliseconds: since.as_millis() as u64 % 86_400_000,
@@ -196,7 +199,7 @@ mod tests {
         // and those of the log.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: the alarm ends a child that waits for a lock; `_exit` runs no handler of the parent.
+            // SAFETY: the alarm ends a child that waits for a lock; `_exit` runs no exit handlers.
             unsafe {
                 libc::alarm(60);
                 libc::_exit(if body() { 42 } else { 1 });
