@@ -20,7 +20,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Returns the 64-bit size or offset at an offset.
+/// Returns the 64-bit number at an offset as a `usize`, for sizes and offsets in files.
 pub(crate) fn size_at(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64_at(bytes, at)?).ok()
 }

@@ -28,12 +28,12 @@ const SOURCES_INDEX: usize = 1;
 const NAMES_INDEX: u16 = 2;
 /// Number of sections: an empty one, the sources, the names.
 const SECTIONS: u16 = 3;
-/// `SHT_PROGBITS`: a section whose meaning is the program's.
+/// `SHT_PROGBITS`: a section whose contents only the program interprets.
 const PROGBITS: u32 = 1;
 /// `SHT_STRTAB`: a table of names.
 const STRTAB: u32 = 3;
 
-/// Bytes of the length before each part of a source.
+/// Size in bytes of the length before each part of a source.
 const LENGTH_BYTES: usize = 8;
 
 /// A source of a linked image.
@@ -43,7 +43,8 @@ pub struct Source {
     pub name: String,
     /// The PTX text of the source.
     pub text: Vec<u8>,
-    /// Register limit from the options that the source was compiled with, for kernels without directives for it.
+    /// Register limit from the options that the source was compiled with. It applies to kernels without a directive
+    /// that limits registers or threads.
     pub most_registers: Option<u32>,
 }
 
@@ -58,7 +59,7 @@ pub struct LinkedImage {
 
 /// Returns an image of these sources.
 pub fn write(sources: &[Source], sm: Option<u32>) -> Vec<u8> {
-    // Each part of a source is preceded by its length.
+    // A source has three parts: name, text and register limit. The length of each precedes it.
     let mut payload = Vec::new();
     for source in sources {
         let limit = source.most_registers.unwrap_or(0).to_le_bytes();
@@ -78,7 +79,7 @@ pub fn write(sources: &[Source], sm: Option<u32>) -> Vec<u8> {
     set(header::MACHINE, &EM_CUDA.to_le_bytes());
     set(header::VERSION, &u32::from(VERSION).to_le_bytes());
     set(header::SECTIONS_OFFSET, &(sections_at as u64).to_le_bytes());
-    // The flags depend on the machine. Here they are the architecture, or 0.
+    // The meaning of the flags depends on `e_machine`. In linked images they are the architecture, or 0 for any.
     set(header::FLAGS, &sm.unwrap_or(0).to_le_bytes());
     set(header::HEADER_SIZE, &(HEADER_BYTES as u16).to_le_bytes());
     set(header::SECTION_SIZE, &(SECTION_BYTES as u16).to_le_bytes());

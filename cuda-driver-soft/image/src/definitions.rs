@@ -1,11 +1,11 @@
-//! The definitions of the modules to link so far, and conflicts between them.
+//! The definitions of modules that will be linked together, and the conflicts between them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use ptx::ir::{Function, Linkage, Module, Variable};
 
-/// Two definitions of a name that cannot be linked.
+/// Two definitions of one name that cannot be linked together.
 ///
 /// `Display` prints the text of NVIDIA's linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub enum Conflict {
         /// The name of the input that defines the symbol first.
         first: String,
     },
-    /// The sizes of a `.weak` variable and of another definition differ.
+    /// The sizes of two definitions of a variable differ. Neither is `.common` without an initial value, and at most
+    /// one is `.visible`.
     Size {
         /// The name of the variable.
         symbol: String,
@@ -28,7 +29,7 @@ pub enum Conflict {
         /// The name of the input that defines the symbol first.
         first: String,
     },
-    /// A `.common` variable is larger than the definition that gives it a value.
+    /// A `.common` variable without an initial value is larger than a definition that takes precedence over it.
     CommonTooLarge {
         /// The name of the variable.
         symbol: String,
@@ -62,14 +63,14 @@ impl std::fmt::Display for Conflict {
     }
 }
 
-/// The order in which the definitions of a variable are chosen: the last kind first.
+/// The precedence of a definition of a variable. Of several definitions, one with the highest precedence is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Precedence {
     /// `.common` without an initial value: the largest is chosen.
     Common,
     /// `.weak`, or `.common` with an initial value: the first is chosen.
     Weak,
-    /// The only definition of its kind.
+    /// Any other definition. There is only one.
     Strong,
 }
 
@@ -95,8 +96,8 @@ fn is_strong(function: &Function) -> bool {
     function.code.is_some() && function.linkage == Linkage::Visible
 }
 
-/// The definitions of several inputs, without a conflict. An input is compared with all of them in a time that does not
-/// depend on their number.
+/// The definitions of several inputs that do not conflict. A new input is compared with all of them in a time that
+/// hardly depends on their number.
 #[derive(Debug, Default)]
 pub struct Definitions {
     /// The names of the inputs.
@@ -106,15 +107,15 @@ pub struct Definitions {
     variables: HashMap<String, Earlier>,
 }
 
-/// The definitions of a variable that can be the first conflict with another definition. All definitions with a value
-/// have the same size, and none of the others is larger.
+/// Those definitions of a variable that can be the first to conflict with a new one. All definitions that are not
+/// [`Precedence::Common`] have the same size, and no other definition is larger.
 #[derive(Debug, Default)]
 struct Earlier {
     /// The `.visible` definition.
     visible: Option<usize>,
     /// The first definition that is not [`Precedence::Common`], with its size.
     valued: Option<(u64, usize)>,
-    /// The [`Precedence::Common`] definitions that are larger than all before them, with their sizes.
+    /// The [`Precedence::Common`] definitions that are larger than all such definitions before them, with their sizes.
     commons: Vec<(u64, usize)>,
 }
 
@@ -122,7 +123,7 @@ impl Definitions {
     /// Adds an input of this name after the others.
     ///
     /// # Errors
-    /// Returns the first definition that cannot be linked with those of the others. Then the input is not added.
+    /// Returns the first conflict with the definitions of the others. Then the input is not added.
     pub fn add(&mut self, input: &str, module: &Module) -> Result<(), Conflict> {
         let index = self.inputs.len();
         let functions = || module.functions.iter().filter(|f| is_strong(f));
@@ -240,7 +241,8 @@ mod tests {
         assert_eq!(definitions.add(&name, &module), Ok(()));
     }
 
-    /// Adds definitions of one variable by inputs `a`, `b` and so on, and returns the message of the last.
+    /// Adds definitions of one variable by inputs `a`, `b` and so on, and returns the error message of the last. The
+    /// others must be accepted.
     fn last_message(definitions: &[&str]) -> Option<String> {
         let mut all = Definitions::default();
         let mut last = None;

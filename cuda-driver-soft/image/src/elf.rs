@@ -8,9 +8,9 @@ pub const ELF_MAGIC: [u8; 4] = [0x7F, b'E', b'L', b'F'];
 /// The identification of a little-endian file of 64 bits: magic, class, byte order.
 pub(crate) const IDENT: [u8; 6] = *b"\x7fELF\x02\x01";
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// Bytes of a section header.
+/// Size of a section header in bytes.
 pub(crate) const SECTION_BYTES: usize = 64;
 
 /// Offsets of the header's fields.
@@ -54,7 +54,7 @@ pub(crate) struct Section<'a> {
     pub(crate) contents: &'a [u8],
 }
 
-/// Longer section names are cut off: a damaged name may be as long as the file.
+/// Maximum length of a section name in bytes. Longer names are cut off: a damaged name may be as long as the file.
 const LONGEST_NAME: usize = 4096;
 
 impl<'a> Section<'a> {
@@ -71,8 +71,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not an ELF file
-/// of 64 bits or has no table of sections.
+/// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not a
+/// little-endian ELF file of 64 bits, or if its table of sections or the table of their names is damaged.
 pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Section<'_>>>> {
     file.strip_prefix(&IDENT)?;
     let table = sections_offset(file)?;

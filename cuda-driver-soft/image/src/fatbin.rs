@@ -1,4 +1,4 @@
-//! Fat binaries, which contain several kernel images in one file. This driver runs the images that are PTX.
+//! Fat binaries, which contain several kernel images in one file. This driver can run only those that are PTX.
 
 use std::io::Read;
 
@@ -26,7 +26,7 @@ mod header {
 /// The known version of the format.
 const FORMAT: u16 = 1;
 
-/// Offsets of the fields of an entry's header. The header of a part has the same kind and architecture fields.
+/// Offsets of the fields of an entry's header. Kind and architecture have the same offsets in the header of a part.
 mod entry {
     /// Kind, 16 bits.
     pub(super) const KIND: usize = 0;
@@ -78,14 +78,14 @@ pub fn length(header: &[u8; HEADER]) -> Option<usize> {
     size_at(header, header::CONTENT_SIZE)?.checked_add(header_bytes.into())
 }
 
-/// The reason why a fat binary has no PTX for the device. For each variant, the driver returns another error code.
+/// The reason why a fat binary has no PTX for the device. For each variant, the driver returns a different error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The file or a part of a concatenation is cut off, or the format is unknown (`CUDA_ERROR_INVALID_IMAGE`). The
     /// text describes the error.
     Malformed(&'static str),
-    /// An entry is cut off, cannot be decompressed or exceeds a limit (`CUDA_ERROR_UNKNOWN`). The text describes the
-    /// error.
+    /// An entry is cut off, has too short a header, cannot be decompressed or exceeds a limit (`CUDA_ERROR_UNKNOWN`).
+    /// The text describes the error.
     Damaged(&'static str),
     /// No entry is PTX for the device's architecture or an older one, or the stated length of the header is
     /// less than [`HEADER`] (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
@@ -225,8 +225,8 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// Returns the first ELF file, which is an entry or a part of a concatenation; `None` if there is none, or the entry
-/// with it or one before that is damaged.
+/// Returns the first ELF file, which is an entry or a part of a concatenation; `None` if there is none, or if its entry
+/// or an earlier one is damaged.
 pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
     let start = usize::from(u16_at(binary, header::SIZE)?);
     let mut rest = binary.get(start..)?;
@@ -248,14 +248,15 @@ pub(crate) fn machine_code(binary: &[u8]) -> Option<Vec<u8>> {
 
 /// Maximum length of a decompressed payload in bytes: longer than any PTX text that a compiler writes.
 const MAX_TEXT: usize = 1 << 30;
-/// Maximum ratio of the length of a decompressed payload to the length of its data. PTX of a thousand equal lines
-/// reaches 100.
+/// Maximum ratio of the length of a decompressed payload to the length of its compressed data. PTX of a thousand equal
+/// lines reaches 100.
 const MAX_RATIO: usize = 1 << 10;
-/// Length in bytes up to which a decompressed payload is accepted, however short its data is.
+/// Length in bytes up to which a decompressed payload is accepted, however short its compressed data is.
 const SMALL_TEXT: usize = 1 << 16;
 /// Maximum number of bytes that a zstd frame may refer back to.
 const MAX_WINDOW: u64 = 1 << 27;
-/// Minimum of that limit: encoders declare a window of this size even for short text.
+/// Minimum of the limit on what a zstd frame may refer back to: encoders declare a window of this size even for short
+/// text.
 const MIN_WINDOW: u64 = 1 << 23;
 
 /// Returns the decompressed payload of an entry.
@@ -286,7 +287,7 @@ fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
     let mut frames = ruzstd::decoding::FrameDecoder::new();
     frames.set_max_window_size((bytes as u64).next_power_of_two().clamp(MIN_WINDOW, MAX_WINDOW));
     let decoder = ruzstd::decoding::StreamingDecoder::new_with_decoder(entry.payload, frames);
-    // The entry's length is the limit, even if the stream declares another length.
+    // Reads no more than the length that the entry states, even if the frame declares another length.
     let mut limited = decoder.map_err(|_| damaged())?.take(bytes as u64);
     let read = limited.read_to_end(&mut text);
     read.map(|_| text).map_err(|_| damaged())
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_without_header_are_errors() {
+    fn entries_of_zeros_are_errors() {
         let zeros = binary(&[vec![0; 128]]);
         let damaged = Failure::Damaged("an entry is damaged");
         assert_eq!(ptx(&zeros, 90), Err(damaged));

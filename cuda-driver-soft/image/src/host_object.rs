@@ -1,26 +1,27 @@
-//! Host objects and libraries, in which compilers embed fat binaries in sections of their own.
+//! Host objects and libraries, in which compilers embed fat binaries in special sections.
 
 use crate::elf;
 use crate::fatbin::{self, FATBIN_MAGIC};
 
-/// First bytes of a library of objects.
+/// First bytes of a library, which is an archive of objects.
 pub const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
-/// Bytes of the header of a member of a library.
+/// Size in bytes of the header of a member of a library.
 const MEMBER_HEADER_BYTES: usize = 60;
-/// The range of a member's size, as a decimal number, in its header.
+/// The bytes of a member's header that contain its size as a decimal number.
 const MEMBER_SIZE: std::ops::Range<usize> = 48..58;
-/// The sections with fat binaries: of linked code, and of code that is not linked yet.
+/// The sections with fat binaries: with linked device code, and with relocatable device code.
 const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 /// Alignment of fat binaries in a section, in bytes.
 const FATBIN_ALIGN: usize = 8;
 
-/// Returns the fat binaries that an object, or the objects of a library, contain; `None` if the file is neither.
+/// Returns the fat binaries of an object, or of all objects of a library; `None` if the file is neither, or is a
+/// damaged object.
 pub fn fat_binaries(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     match file.strip_prefix(ARCHIVE_MAGIC) {
         Some(members) => {
             for member in Members(members) {
-                // Members that are not objects, such as tables of symbols, have no fat binaries.
+                // Ignores members that are not objects, such as tables of symbols, and the rest of damaged objects.
                 let _ = of_object(member, &mut found);
             }
         }
@@ -49,7 +50,8 @@ impl<'a> Iterator for Members<'a> {
 
 /// Adds the fat binaries of an object; `None` if it is not an ELF file of 64 bits, or is damaged.
 fn of_object(object: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
-    // Sections do not overlap, so together they are no longer than the file.
+    // Sections do not overlap, so together they are no longer than the file. Without this limit, a damaged file could
+    // have many sections with the same contents, and their copies would need too much memory.
     let mut left = object.len();
     for section in elf::sections(object)? {
         let section = section?;
@@ -61,7 +63,7 @@ fn of_object(object: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
     Some(())
 }
 
-/// Adds the fat binaries of a section, which are padded with zeros.
+/// Adds the fat binaries of a section, between which there may be padding. Stops at one that is cut off.
 fn of_section(mut section: &[u8], found: &mut Vec<Vec<u8>>) {
     while let Some(header) = section.first_chunk::<{ fatbin::HEADER }>() {
         let length = if header[..4] == FATBIN_MAGIC {

@@ -15,7 +15,7 @@ pub enum Image {
 }
 
 impl Image {
-    /// Returns the image in a whole file.
+    /// Classifies the bytes of a whole image.
     pub fn of(bytes: Vec<u8>) -> Image {
         match bytes.first_chunk::<4>() {
             Some(&ELF_MAGIC) => Image::Elf(bytes),

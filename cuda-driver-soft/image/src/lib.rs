@@ -1,14 +1,14 @@
-//! Kernel images: everything that `cuModuleLoadData` and the linker accept.
+//! Kernel images: the formats that programs pass to `cuModuleLoadData` and to the linker.
 //!
 //! | image | module |
 //! | --- | --- |
 //! | PTX text | (the `ptx` crate) |
-//! | fat binaries, from which the best PTX is taken | [`fatbin`] |
-//! | linked images, which the driver's own linker writes | [`cubin`] |
+//! | fat binaries; only the PTX with the highest architecture that the device runs is used | [`fatbin`] |
+//! | linked images, which this driver's linker writes | [`cubin`] |
 //! | host objects and libraries with fat binaries | [`fat_binaries`] |
 //! | machine code, of which only the names of kernels are read | [`kernels`] |
 //!
-//! [`Image::of`] recognises an image by its first bytes. [`link`] makes one module of several.
+//! [`Image::of`] recognises an image by its first bytes. [`link`] combines several modules into one.
 //!
 //! ```
 //! use cuda_driver_soft_image::{Image, cubin};

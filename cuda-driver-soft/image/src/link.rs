@@ -38,18 +38,18 @@ impl std::fmt::Display for UndefinedReference {
     }
 }
 
-/// Returns true if the module or the driver has the code of the function.
+/// Returns true if the module or the driver contains the code of the function.
 fn has_code(function: &Function) -> bool {
     function.code.is_some() || PROVIDED_FUNCTIONS.contains(&&*function.name)
 }
 
-/// Returns true if the variable is declared here and defined in another module. An external `.shared` array is the
-/// dynamic shared memory of the launch, which no module defines.
+/// Returns true if the module only declares the variable, so that another module must define it. An external `.shared`
+/// array is the dynamic shared memory of the launch, which no module defines.
 fn is_external(variable: &Variable) -> bool {
     !is_defined(variable) && variable.space != Space::Shared
 }
 
-/// The members of libraries that are linked with some inputs.
+/// The members of libraries that must be linked with some inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed<'a> {
     /// The indices of the members, in the order in which they are linked.
@@ -58,8 +58,8 @@ pub struct Needed<'a> {
     pub missing: HashSet<&'a str>,
 }
 
-/// Returns the members of libraries that define names which are missing otherwise. Of several such members, the first
-/// comes next.
+/// Returns the members of libraries that define names which are otherwise missing. Adds one member at a time: the first
+/// that defines a name that is missing then.
 pub fn needed<'a>(inputs: &'a [Input], members: &[&'a Module]) -> Needed<'a> {
     let mut definers: HashMap<&str, Vec<usize>> = HashMap::new();
     for (member, module) in members.iter().enumerate() {
@@ -69,7 +69,7 @@ pub fn needed<'a>(inputs: &'a [Input], members: &[&'a Module]) -> Needed<'a> {
     }
     let mut known: HashSet<&str> = inputs.iter().flat_map(|input| defined(&input.module)).collect();
     let mut needed = Needed::default();
-    // Members with a name that they define and that was missing when they were added.
+    // Members, each with a name that it defines and that was missing when the pair was added.
     let mut candidates: BTreeSet<(usize, &str)> = BTreeSet::new();
     let refer = |module, known: &HashSet<&str>, missing: &mut HashSet<&'a str>, candidates: &mut BTreeSet<_>| {
         for name in undefined(module) {
@@ -148,18 +148,18 @@ struct Linker<'a> {
     functions: Vec<(usize, usize)>,
     variable_names: HashMap<&'a str, VarId>,
     function_names: HashMap<&'a str, FuncId>,
-    /// The indices of each input.
+    /// The new indices of each input.
     new_ids: Vec<NewIds>,
 }
 
-/// Links the inputs in order.
+/// Links the inputs in order. They must not conflict: see [`Definitions`](crate::Definitions).
 ///
 /// # Errors
 /// Returns the references to names that no input defines.
 pub fn link(inputs: &[Input]) -> Result<Arc<Module>, Vec<UndefinedReference>> {
     let mut linker = Linker::default();
     linker.new_ids.resize_with(inputs.len(), NewIds::default);
-    // All definitions come first, so that declarations find them in any order of the inputs.
+    // Adds all definitions first, so that declarations also find definitions of later inputs.
     for (index, input) in inputs.iter().enumerate() {
         linker.add_variables(index, &input.module);
         linker.add_functions(index, &input.module);
@@ -223,7 +223,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// Replaces an input's declarations by definitions. Returns the references that have none.
+    /// Replaces an input's declarations by definitions. Returns the references to names without a definition.
     fn resolve(&mut self, index: usize, input: &Input) -> Vec<UndefinedReference> {
         let module = &input.module;
         let used = references(module);
@@ -415,7 +415,7 @@ mod tests {
         let x = &module.variables[0];
         assert_eq!((&*x.name, x.size), ("x", 16));
         let RelocTarget::Variable(target) = x.relocs[0].target else {
-            panic!("the address of a function");
+            panic!("the value of `x` refers to a function");
         };
         assert_eq!(module.variables[target.0 as usize].name, "z");
     }

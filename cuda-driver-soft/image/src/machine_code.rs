@@ -3,7 +3,7 @@
 use crate::elf::{ELF_MAGIC, sections};
 use crate::fatbin;
 
-/// The section of a kernel's instructions is named after the kernel.
+/// First part of the name of a section with code; the rest is the name of the kernel or function.
 const CODE: &[u8] = b".text.";
 
 /// Returns the names of the kernels and functions whose machine code is in an ELF file, or in the first ELF entry of a
