@@ -319,7 +319,8 @@ fn a_panic_in_a_graph_resumes_in_a_wait() {
     s.stream.synchronize().expect("nothing more");
 }
 
-/// A launch that is pending when its graphs are dropped still calls the function, and drops it afterwards.
+/// A launch that is pending when the graph and the executable graph are dropped still calls the function, which is
+/// dropped afterwards.
 #[test]
 fn graphs_dropped_before_their_launch_runs() {
     struct Dropped(mpsc::Sender<&'static str>);

@@ -93,7 +93,7 @@ fn single_nodes() {
     is!(c, 1, cuGraphExecMemsetNodeSetParams(exec, fill, &raw const p, context));
     let p = copy_params(s.data + 128, s.data, 4);
     is!(c, 0, cuGraphExecMemcpyNodeSetParams(exec, copy, &raw const p, context));
-    // No edge orders the copy and the kernels, so it copies the word before, between or after them.
+    // No edge orders the copy and the kernels, so the copy may read the word before, between or after the two kernels.
     let ran = run()[3];
     assert!([0, 8, 82].contains(&ran), "{ran}");
     let value = 77_u32;

@@ -113,7 +113,7 @@ fn other_process() {
     ok!(cuIpcOpenMemHandle(&raw mut again, memory_handle, LAZY));
     assert_eq!(memory, again);
     ok!(cuIpcOpenEventHandle(&raw mut event, event_handle));
-    // The stream waits for work that the first process has not finished.
+    // The stream waits for work that the first process may not have finished.
     let stream = stream();
     ok!(cuStreamWaitEvent(stream, event, 0));
     let mut copy = 0_u32;
@@ -155,7 +155,8 @@ fn another_process_opens_memory_and_events() {
     let event = shared_event();
     let mut event_handle = CUipcEventHandle::default();
     ok!(cuIpcGetEventHandle(&raw mut event_handle, event));
-    // Work that finishes while the other process waits for it.
+    // The work waits for `flag`, which a thread sets after 400 ms, so that the other process has time to wait for the
+    // event.
     let (stream, mut flag) = (stream(), ptr::null_mut());
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();

@@ -113,7 +113,7 @@ fn a_target_with_an_unknown_letter() {
         let text = format!(".version 6.4\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n");
         load(&CString::new(text).unwrap_or_default(), &mut [], &mut [])
     };
-    // Unknown letters after the number are ignored. PTX 6.4 does not know sm_90, with or without a letter.
+    // Unknown letters after the number are ignored. PTX 6.4 has no sm_90, with or without a letter.
     assert_eq!(["sm_52", "sm_52abc", "sm_90b"].map(with), [0, 0, 218]);
 }
 

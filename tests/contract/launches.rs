@@ -18,7 +18,7 @@ fn dimensions() {
     let mut arguments = arguments![out];
     let mut pointers = arguments.pointers();
     let mut launch = |grid: [u32; 3], block: [u32; 3], shared: u32| {
-        // SAFETY: the argument is the kernel's only pointer, to memory for 1,024 threads; larger launches are refused.
+        // SAFETY: the kernel's only parameter is the address of memory for 1,024 threads; larger launches are refused.
         unsafe {
             cuLaunchKernel(
                 kernel,

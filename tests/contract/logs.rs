@@ -112,7 +112,7 @@ fn a_compile_error_is_named_in_the_log() {
     });
 }
 
-/// Returns the messages since an iterator, and advances it.
+/// Returns the messages after the position of an iterator, and advances it.
 fn dump(iterator: &mut CUlogIterator) -> String {
     let mut buffer = vec![0_u8; 1 << 16];
     let mut size = buffer.len();
