@@ -14,7 +14,7 @@ use crate::{arguments, is, ok};
 fn has_kinds() -> bool {
     let has = driver_version() >= 13000;
     if !has {
-        crate::common::needs("a driver of CUDA 13");
+        crate::common::needs("a driver of CUDA 13.0 or later");
     }
     has
 }

@@ -160,7 +160,7 @@ fn the_current_pool_of_a_device() {
 fn pools_of_locations() {
     let device = device();
     if driver_version() < 13000 {
-        needs("a driver of CUDA 13");
+        needs("a driver of CUDA 13.0 or later");
         return;
     }
     let here = CUmemLocation::device(device.as_raw());

@@ -65,8 +65,8 @@ fn calls_while_the_process_exits() {
     }
 }
 
-/// The barrier at which the exit handler of [`another_thread_while_the_process_exits`] meets the other thread, before and
-/// after that thread's calls.
+/// The barrier at which the exit handler of [`another_thread_while_the_process_exits`] meets the other thread, before
+/// and after that thread's calls.
 static MEETING: Barrier = Barrier::new(2);
 
 #[test]

@@ -14,7 +14,7 @@ fn stream(priority: i32) -> CUstream {
     stream
 }
 
-/// Returns the first four bytes of an attribute's value.
+/// Returns the result code of the query, and the first four bytes of the attribute's value.
 fn get(stream: CUstream, attribute: u32) -> (u32, i32) {
     let mut value = CUlaunchAttributeValue::default();
     value.cooperative = 0x7777_7777;
@@ -43,7 +43,7 @@ fn attributes_are_kept() {
     for (attribute, at_first) in [(1, 0), (POLICY, -1), (PRIORITY, 0), (DOMAIN, 0)] {
         assert_eq!(get(one, attribute), (0, at_first), "attribute {attribute}");
     }
-    // Only two bytes are written: the default domain is 0, and the remote one is 1.
+    // The map of domains has only two bytes: the default domain is 0, and the remote one is 1.
     assert_eq!(get(one, DOMAINS), (0, 0x7777_0100));
     for (attribute, number, code) in [
         (POLICY, 0, 1),
@@ -62,7 +62,7 @@ fn attributes_are_kept() {
     assert_eq!(get(one, PRIORITY), (0, 0));
     assert_eq!(get(one, DOMAINS), (0, 0x7777_0001));
     assert_eq!(get(one, DOMAIN), (0, 1));
-    // Attributes of launches, and unknown attributes.
+    // Attributes that only launches have, and numbers without an attribute.
     for attribute in [0, 2, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
         c.is(1, "cuStreamGetAttribute", get(one, attribute).0);
         c.is(1, "cuStreamSetAttribute", set(one, attribute, 1));
@@ -72,7 +72,11 @@ fn attributes_are_kept() {
     let mut priority = 7;
     ok!(cuStreamGetPriority(other, &raw mut priority));
     assert_eq!(priority, 0);
-    c.is(0, "of the null stream", get(ptr::null_mut(), POLICY).0);
+    c.is(
+        0,
+        "cuStreamGetAttribute of the null stream",
+        get(ptr::null_mut(), POLICY).0,
+    );
     ok!(cuStreamDestroy(one));
     ok!(cuStreamDestroy(other));
 }
@@ -127,7 +131,7 @@ fn access_policy_windows() {
 fn events_of_a_context() {
     // CUDA 12.5 added cuCtxRecordEvent and cuCtxWaitEvent.
     if driver_version() < 12050 {
-        crate::common::needs("a driver of CUDA 12.5");
+        crate::common::needs("a driver of CUDA 12.5 or later");
         return;
     }
     let gpu = Gpu::new();
@@ -138,7 +142,7 @@ fn events_of_a_context() {
     let mut flag = ptr::null_mut();
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();
-    // SAFETY: page-locked memory of this test.
+    // SAFETY: the flag is in this test's page-locked memory, and no work uses it yet.
     unsafe { flag.write_volatile(0) };
     let memory = gpu.upload(&[0_u32; 4]);
     ok!(cuStreamWaitValue32(one, flag as CUdeviceptr, 1, 1));
@@ -149,7 +153,7 @@ fn events_of_a_context() {
     is!(c, 0, cuCtxWaitEvent(gpu.context, event));
     ok!(cuMemcpyDtoDAsync(memory + 4, memory, 4, other));
     is!(c, 600, cuStreamQuery(other));
-    // SAFETY: as above; only the device reads it meanwhile.
+    // SAFETY: the flag is in this test's page-locked memory. The device only reads it.
     unsafe { flag.write_volatile(1) };
     ok!(cuStreamSynchronize(other));
     is!(c, 0, cuEventQuery(event));
@@ -172,7 +176,7 @@ fn events_of_a_context() {
 #[test]
 fn atomic_operations_across_the_bus() {
     if driver_version() < 13000 {
-        crate::common::needs("a driver of CUDA 13");
+        crate::common::needs("a driver of CUDA 13.0 or later");
         return;
     }
     let _gpu = Gpu::new();

@@ -1,4 +1,4 @@
-//! Tests of streams: creation, order of work, host functions, invalid handles.
+//! Tests of streams: creation, order of work, host functions, and null handles.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -35,17 +35,19 @@ fn creation() {
     ok!(cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest));
     is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest));
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
-    c.that(priority == greatest, || format!("priority {priority} of {greatest}"));
+    c.that(priority == greatest, || {
+        format!("priority {priority}, expected {greatest}")
+    });
     is!(c, 0, cuStreamDestroy(s));
     // A priority out of range is clamped.
     is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest - 100));
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
     c.that(priority == greatest, || {
-        format!("priority {priority}, requested beyond {greatest}")
+        format!("priority {priority}, expected the limit {greatest}")
     });
     is!(c, 0, cuStreamDestroy(s));
 
-    // A stream that no green context created has none.
+    // A stream that no green context created has no green context.
     for s in [plain, ptr::null_mut()] {
         let mut green = ptr::dangling_mut();
         is!(c, 0, cuStreamGetGreenCtx(s, &raw mut green));
@@ -54,7 +56,9 @@ fn creation() {
 
     let mut context = ptr::null_mut();
     is!(c, 0, cuStreamGetCtx(plain, &raw mut context));
-    c.that(context == gpu.context, || "the stream's context".to_owned());
+    c.that(context == gpu.context, || {
+        "cuStreamGetCtx returned another context".to_owned()
+    });
     let (mut one, mut two) = (0, 0);
     is!(c, 0, cuStreamGetId(plain, &raw mut one));
     is!(c, 0, cuStreamGetId(non_blocking, &raw mut two));
@@ -70,7 +74,7 @@ fn null_handles() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     is!(c, 400, cuStreamDestroy(ptr::null_mut()));
-    // The null stream is valid.
+    // The null stream and the handles of the two default streams are valid.
     is!(c, 0, cuStreamQuery(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_LEGACY));
@@ -78,7 +82,7 @@ fn null_handles() {
     is!(c, 400, cuStreamWaitEvent(ptr::null_mut(), ptr::null_mut(), 0));
 }
 
-/// Adds one to the counter that the pointer names.
+/// Adds one to the counter that the pointer points to.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the stream's work.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
@@ -100,7 +104,7 @@ fn host_functions_run_in_order() {
     }
     is!(c, 0, cuStreamSynchronize(s));
     c.that(SEEN.load(Ordering::SeqCst) == 20, || {
-        format!("{} in order", SEEN.load(Ordering::SeqCst))
+        format!("{} functions ran in order", SEEN.load(Ordering::SeqCst))
     });
     is!(c, 1, cuLaunchHostFunc(s, None, ptr::null_mut()));
     is!(c, 0, cuStreamDestroy(s));
@@ -131,7 +135,9 @@ fn host_functions_and_kernels_take_turns() {
     }
     is!(c, 0, cuStreamSynchronize(s));
     c.that(counter.load(Ordering::SeqCst) == 5, || format!("{counter:?}"));
-    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || "five launches".to_owned());
+    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || {
+        "the values are not those of five launches".to_owned()
+    });
     is!(c, 0, cuStreamDestroy(s));
 }
 

@@ -1,5 +1,6 @@
-//! Tests of tensor copies (`cp.async.bulk.tensor`), which need sm_90: boxes and columns of pixels, in both directions,
-//! with every element type, fill and swizzle, reductions, and copies to several blocks of a cluster.
+//! Tests of tensor copies (`cp.async.bulk.tensor`), which need sm_90: boxes and columns of pixels (the im2col mode), in
+//! both directions, with every element type, fill and swizzle of sm_90, reductions, and copies to several blocks of a
+//! cluster.
 
 mod faults;
 mod kernels;
@@ -52,7 +53,7 @@ impl Bench {
     fn note(&mut self, what: &str, got: Option<&[u8]>, want: &[u8]) {
         let text = match got {
             Some(got) => difference(got, want),
-            None => Some("the barrier waits for more bytes".to_owned()),
+            None => Some("the barrier still waits for bytes".to_owned()),
         };
         if let Some(text) = text {
             self.wrong.push(format!("{what}: {text}"));
@@ -174,10 +175,10 @@ fn the_device_has_tensor_maps() {
     assert_eq!(value, expected);
 }
 
-/// The dimensions of a tensor, the dimensions of a box, and coordinates.
+/// The dimensions of a tensor, the dimensions of a box, and the coordinates of boxes.
 type Shape = (&'static [u64], &'static [u32], &'static [&'static [i32]]);
 
-/// Tensors and boxes of 1 to 5 dimensions, with coordinates of boxes inside and partly outside.
+/// Tensors and boxes of 1 to 5 dimensions, with coordinates of boxes inside, partly outside and fully outside.
 #[rustfmt::skip] // a table
 const SHAPES: &[Shape] = &[
     // Not 200: an H200 stores all 16 bytes of the last chunk of a row.
@@ -225,7 +226,7 @@ fn elements_outside_become_nan() {
     bench.done();
 }
 
-/// Numbers whose conversion to `.tf32` rounds, overflows, or is special; and subnormal numbers.
+/// Numbers to convert to `.tf32`: exact ones, ones that round or overflow, infinities, a zero, and subnormal numbers.
 const SPECIAL: [u32; 16] = [
     0x3f80_0000,
     0x3f80_1000,
@@ -334,7 +335,7 @@ fn columns(swizzle: usize, steps: u32, mut each: impl FnMut(&Tensor, &Pixels, &[
     let three = tensor(&[32, 9, 4]);
     let four = tensor(&[32, 7, 6, 3]);
     let five = tensor(&[16, 5, 4, 3, 2]);
-    // A filter of 3 with a border of 1, without a border, and with a border of 2 on one side.
+    // Filters of width 3: with a border of 1, without a border, and with a border of 2 on one side.
     each(&three, &pixels(&[-1], &[-1], 20), &[0, -1, 0], &[0]);
     each(&three, &pixels(&[-1], &[-1], 20), &[16, 3, 1], &[2]);
     each(&three, &pixels(&[0], &[-2], 24), &[0, 5, 2], &[1]);

@@ -10,7 +10,7 @@ use crate::common::gpu::Gpu;
 use crate::ok;
 use crate::textures::run;
 
-/// Creates an array, and copies rows of these bytes to it.
+/// Creates an array, and copies `rows` rows of `bytes` bytes to it.
 fn array(
     format: CUarray_format,
     channels: u32,
@@ -47,17 +47,17 @@ fn upload(array: CUarray, bytes: usize, rows: usize, data: &[u8]) -> Box<CUDA_ME
     Box::new(copy)
 }
 
-/// Creates a texture without filtering, of coordinates in texels; returns the code and the texture.
+/// Creates a texture without filtering, with coordinates in texels; returns the code and the texture.
 fn texture(array: CUarray, flags: u32) -> (CUresult, u64) {
     filtered(array, flags, 0, CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP)
 }
 
-/// Creates a texture with a border color; returns the code and the texture.
+/// Creates a texture with this filter and address mode, and a border color; returns the code and the texture.
 fn filtered(array: CUarray, flags: u32, filter: u32, mode: CUaddress_mode) -> (CUresult, u64) {
     with_view(array, flags, filter, mode, ptr::null())
 }
 
-/// Creates a texture of a view; returns the code and the texture.
+/// Creates a texture like [`filtered`], of a view unless it is null; returns the code and the texture.
 fn with_view(
     array: CUarray,
     flags: u32,
@@ -68,19 +68,19 @@ fn with_view(
     // SAFETY: zeros are a valid value of every member.
     let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     resource.res.array.hArray = array;
-    // SAFETY: as above.
+    // SAFETY: zeros are a valid value of every member.
     let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     settings.addressMode = [mode; 3];
     settings.filterMode = CUfilter_mode(filter);
     settings.borderColor = [0.3, -0.6, 0.8, 0.5];
     settings.flags = flags;
     let mut handle = 0;
-    // SAFETY: all arguments are live, and the array is.
+    // SAFETY: the descriptions and the array are live.
     let code = unsafe { cuTexObjectCreate(&raw mut handle, &raw const resource, &raw const settings, view) };
     (code, handle)
 }
 
-/// Returns the first `count` texels, row by row, as the bits of floating-point numbers.
+/// Returns the first `count` texels, row by row, as the bits of floating-point numbers, and destroys the texture.
 fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> {
     let center = |i: usize| (i as f32 + 0.5).to_bits();
     let rows: Vec<_> = (0..count).map(|i| vec![center(i % width), center(i / width)]).collect();
@@ -161,8 +161,8 @@ fn compressed_blocks() {
         let bytes = if short { 32 } else { 64 };
         let array = array(format, channels, [16, 16], (bytes, 4), &data);
         let long = [0; 1024];
-        // There are four rows of blocks.
-        // SAFETY: the rows are live.
+        // The 16 rows of texels are four rows of blocks, so a copy of 16 rows is refused.
+        // SAFETY: the array and the bytes are live.
         let code = unsafe { cuMemcpy2D(&raw const *upload(array, bytes, 16, &long)) };
         assert_eq!(code, CUresult::CUDA_ERROR_INVALID_VALUE);
         let (plain, handle) = texture(array, 0);
@@ -197,7 +197,8 @@ fn compressed_blocks() {
     }
 }
 
-/// Returns the view of an array of integers that has the texels of this format, and the channels of the integers.
+/// Returns the format of a view that reads an array of 32-bit integers as blocks of this format, and the number of
+/// channels of that array.
 fn view_of(format: CUarray_format) -> (CUresourceViewFormat, u32) {
     match format {
         CUarray_format::CU_AD_FORMAT_BC1_UNORM | CUarray_format::CU_AD_FORMAT_BC1_UNORM_SRGB => {
@@ -242,7 +243,7 @@ fn arrays_of_integers_are_viewed_as_compressed_blocks() {
         // SAFETY: zeros are a valid value of every member.
         let mut view_desc: CUDA_RESOURCE_VIEW_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
         view_desc.format = view;
-        // The size is in texels.
+        // The size of the view is in texels.
         for (size, code) in [(4, 1), (0, 1), (16, 0)] {
             (view_desc.width, view_desc.height) = (size, size);
             let (made, handle) = with_view(words, flags, 0, clamp, &raw const view_desc);
@@ -350,7 +351,7 @@ fn packed_channels() {
     ok!(cuArrayDestroy(array));
 }
 
-/// Returns pseudo-random numbers: the same as when the samples were recorded.
+/// Returns the pseudo-random numbers with which the samples were recorded.
 fn random(mut seed: u64, count: usize) -> Vec<u32> {
     let mut next = || {
         seed = seed
@@ -420,7 +421,7 @@ fn filters_and_borders() {
 /// The format, filter mode, address mode, flags, number of samples, and hash of the samples.
 type RecordedSamples = (CUarray_format, u32, u32, u32, usize, u64);
 
-/// Returns the samples that an H200 returned.
+/// Returns the recorded cases, with hashes of the samples that an H200 returned.
 #[rustfmt::skip] // a table
 fn recorded() -> Vec<RecordedSamples> {
     vec![

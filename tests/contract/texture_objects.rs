@@ -111,7 +111,7 @@ impl Bench {
         self.out.to_vec().expect("a copy")[0]
     }
 
-    /// Returns the first channel of the sample of a level.
+    /// Returns the first channel of the sample at (x, y) of a level.
     fn sample_level(&self, texture: &Texture<'_>, x: f32, y: f32, level: f32) -> f32 {
         let arguments = (texture.handle(), x, y, level, self.out.ptr());
         let function = self.function("sample");
@@ -125,7 +125,7 @@ impl Bench {
         self.sample_level(texture, x, y, 0.0)
     }
 
-    /// Returns the texel of a row with this index.
+    /// Returns the texel with this index of a texture with one row.
     fn texel(&self, texture: &Texture<'_>, index: u8) -> [f32; 4] {
         let arguments = (texture.handle(), f32::from(index) + 0.5, self.out.ptr());
         let function = self.function("sample_row");
@@ -134,7 +134,7 @@ impl Bench {
         self.result()
     }
 
-    /// Returns the first channel of a value in device memory.
+    /// Returns the first channel of the value with this index in the device memory of a texture.
     fn fetch(&self, texture: &Texture<'_>, index: i32) -> f32 {
         let mut arguments = ParamBuffer::new();
         arguments.push(texture.handle()).push(index).push(self.out.ptr());
@@ -413,7 +413,7 @@ fn surfaces_are_read_and_written() {
     let level = mipmapped.level(1).expect("a level");
     level.copy_from(&[1, 2, 3, 4]).expect("a copy");
     let surface = Surface::new(&level).expect("a surface");
-    // SAFETY: as above.
+    // SAFETY: the kernel takes a surface, a column in bytes and a row.
     unsafe { increase.launch(&bench.stream, LaunchConfig::default(), (surface.handle(), 4_u32, 1_u32)) }
         .expect("a launch");
     bench.stream.synchronize().expect("the end");
@@ -458,10 +458,10 @@ fn raw_handles_of_textures_and_surfaces() {
     let borrowed = unsafe { Texture::borrow_raw(raw) };
     assert_eq!(bench.sample(&borrowed, 0.5, 0.5), 4.0);
     let raw = Surface::new(&array).expect("a surface").into_raw();
-    // SAFETY: as above.
+    // SAFETY: the handle was released above, and the array lives longer.
     let surface = unsafe { Surface::from_raw(raw, &bench.context) };
     assert_eq!((surface.as_raw(), surface.handle().as_raw()), (raw, raw));
-    // SAFETY: as above.
+    // SAFETY: the surface lives longer.
     let borrowed = unsafe { Surface::borrow_raw(raw) };
     assert!(borrowed.context().is_none());
     texture.destroy().expect("the end");
@@ -482,7 +482,7 @@ fn references_of_a_module() {
     texels.copy_from(&[1.0, 2.0, 3.0, 4.0]).expect("a copy");
     let numbers = Array::<u32>::new(&bench.context, ArrayShape::d1(4).surface()).expect("an array");
     numbers.copy_from(&[5, 6, 7, 8]).expect("a copy");
-    // SAFETY: the arrays live until the module is unloaded.
+    // SAFETY: the arrays live longer than all launches that use the references.
     unsafe {
         texture.bind_array(&texels).expect("a binding");
         surface.bind_array(&numbers).expect("a binding");
@@ -502,9 +502,9 @@ fn references_of_a_module() {
     assert_eq!(bench.result()[0], 3.0);
     assert_eq!(numbers.to_vec().expect("a copy"), [6, 6, 7, 8]);
 
-    // Memory: the offset is the distance from an aligned address.
+    // For memory, the binding returns the distance from an aligned address.
     let memory = DeviceBuffer::from_slice(&bench.context, &[9.0_f32, 8.0, 7.0, 6.0]).expect("memory");
-    // SAFETY: the memory lives until the module is unloaded.
+    // SAFETY: the memory lives until the array is bound again at the end of the test.
     let offset = unsafe { texture.bind_memory(memory.slice(1..).expect("a part")) }.expect("a binding");
     assert_eq!(offset, 4);
     assert_eq!(code(texture.array()), INVALID);
@@ -523,8 +523,8 @@ fn references_of_a_module() {
     assert_eq!(code(texture.set_address_mode(3, mirror)), INVALID);
     assert_eq!(code(texture.set_address_mode(u32::MAX, mirror)), INVALID);
     assert_eq!(code(texture.set_format(CUarray_format::CU_AD_FORMAT_FLOAT, 3)), INVALID);
-    // Unbound before the memory is freed.
-    // SAFETY: the array lives until the module is unloaded.
+    // This unbinds the memory before it is freed.
+    // SAFETY: no launch uses the reference any more.
     unsafe { texture.bind_array(&texels) }.expect("a binding");
 }
 
@@ -544,7 +544,7 @@ fn references_of_no_module() {
     reference.set_mipmap_level_clamp(1.0, 2.0).expect("a clamp");
     let clamp = reference.mipmap_level_clamp().expect("a clamp");
     assert_eq!((clamp.min, clamp.max), (1.0, 2.0));
-    // The driver checks this mode, but not that of `set_filter_mode`.
+    // The driver checks the mode of `set_mipmap_filter_mode`, but not that of `set_filter_mode`.
     assert_eq!(code(reference.set_mipmap_filter_mode(CUfilter_mode(9))), INVALID);
     reference.set_max_anisotropy(8).expect("a ratio");
     assert_eq!(reference.max_anisotropy().expect("a ratio"), 8);

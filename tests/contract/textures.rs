@@ -15,10 +15,11 @@ use crate::{is, ok};
 struct Texels {
     format: &'static str,
     channels: u32,
+    /// The width, height and depth; for a mipmapped array, the width, height and number of levels.
     size: [usize; 3],
     flags: u32,
     mipmapped: bool,
-    /// Bytes, packed into words of four.
+    /// The bytes of all texels, packed into words of four.
     words: Vec<u32>,
 }
 
@@ -32,10 +33,10 @@ struct Case {
 }
 
 impl Case {
-    /// Returns true if results equal the recorded ones: bit for bit, except where texels of two levels are filtered
-    /// together.
+    /// Returns true if results equal the recorded ones: bit for bit, except where linear filters combine texels of each
+    /// level and then two levels.
     ///
-    /// The rounding of that filter's weights is known only to one part in 256, and the texels differ by about ten.
+    /// The rounding of the weights is known there only to one part in 256, and the texels differ by about ten.
     fn agree(&self, recorded: &[u32], seen: &[u32]) -> bool {
         if !self.name.starts_with("levels_1_1") {
             return seen[..recorded.len()] == *recorded;
@@ -68,7 +69,7 @@ fn cases() -> Vec<Case> {
             let mut line = |start: &str| {
                 let line = lines.next().unwrap_or_default();
                 line.strip_prefix(start)
-                    .unwrap_or_else(|| panic!("`{start}` expected: {line}"))
+                    .unwrap_or_else(|| panic!("the recorded file needs a line with `{start}` here: {line}"))
             };
             let name = line("");
             let mut array = line("array ").split_whitespace();
@@ -277,7 +278,7 @@ fn samples_match_a_gpus() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Describes a texture that is neither filtered nor normalized.
+/// Describes a texture without filtering, whose coordinates are not normalized.
 pub(crate) fn plain() -> CUDA_TEXTURE_DESC {
     // SAFETY: zeros are a valid value of every member.
     let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -432,7 +433,9 @@ fn objects_and_their_arguments() {
     is!(c, 0, cuTexObjectGetResourceDesc(&raw mut of, object));
     // SAFETY: the resource is an array, as requested above.
     let same = unsafe { of.res.array.hArray == resource.res.array.hArray };
-    c.that(same && of.flags == 0, || "the array of an object".to_owned());
+    c.that(same && of.flags == 0, || {
+        "the object has another array or flags".to_owned()
+    });
     let mut read = plain();
     is!(c, 0, cuTexObjectGetTextureDesc(&raw mut read, object));
     c.that(read.filterMode.0 == 1 && read.maxAnisotropy == 4, || {
@@ -544,7 +547,9 @@ fn references_of_a_module() {
         gpu.read::<u32>(out, 4)
     };
     // Nothing is bound yet.
-    c.that(launch(&gpu, "t") == [0; 4], || "an unbound texture".to_owned());
+    c.that(launch(&gpu, "t") == [0; 4], || {
+        "samples of an unbound texture are not zeros".to_owned()
+    });
     let mut texels = Texels {
         format: "f32",
         channels: 1,
@@ -556,18 +561,18 @@ fn references_of_a_module() {
     // SAFETY: the resource is an array.
     let array = unsafe { texels.make().res.array.hArray };
     (texels.format, texels.flags) = ("u32", CUDA_ARRAY3D_SURFACE_LDST);
-    // SAFETY: as above.
+    // SAFETY: the resource is an array.
     let writable = unsafe { texels.make().res.array.hArray };
     is!(c, 0, cuTexRefSetArray(texture, array, CU_TRSA_OVERRIDE_FORMAT));
     c.that(launch(&gpu, "t") == [1f32.to_bits(), 0, 0, 0], || {
-        "a bound array".to_owned()
+        "the sample is not from the bound array".to_owned()
     });
     c.that(launch(&gpu, "u")[0] == 2f32.to_bits(), || {
-        "an address in a register".to_owned()
+        "the sample through a reference in a register is not from the bound array".to_owned()
     });
     let mut bound = ptr::null_mut();
     is!(c, 0, cuTexRefGetArray(&raw mut bound, texture));
-    c.that(bound == array, || "the bound array".to_owned());
+    c.that(bound == array, || "cuTexRefGetArray returned another array".to_owned());
     is!(c, 1, cuTexRefGetAddress(&raw mut address, texture));
     is!(c, 1, cuTexRefSetFlags(texture, 0x40));
     is!(c, 0, cuTexRefSetFlags(texture, CU_TRSF_NORMALIZED_COORDINATES));
@@ -585,12 +590,12 @@ fn references_of_a_module() {
         );
     }
     c.that(launch(&gpu, "t")[0] == 2f32.to_bits(), || {
-        "normalized, wrapped".to_owned()
+        "the normalized coordinate was not wrapped to texel 2".to_owned()
     });
     is!(c, 1, cuTexRefSetFormat(texture, CUarray_format::CU_AD_FORMAT_FLOAT, 3));
     is!(c, 400, cuTexRefSetArray(ptr::null_mut(), array, 0));
     is!(c, 400, cuTexRefSetArray(texture, ptr::null_mut(), 0));
-    // Memory: the offset is the distance from an aligned address.
+    // For memory, the offset is the distance from an aligned address.
     let memory = gpu.upload(&floats(64));
     let mut offset = 99;
     is!(c, 0, cuTexRefSetAddress(&raw mut offset, texture, memory + 4, 12));
@@ -603,7 +608,9 @@ fn references_of_a_module() {
     is!(c, 1, cuSurfRefSetArray(surface, writable, 1));
     is!(c, 0, cuSurfRefSetArray(surface, writable, 0));
     let expected = 2f32.to_bits() + 1;
-    c.that(launch(&gpu, "s")[0] == expected, || "a bound surface".to_owned());
+    c.that(launch(&gpu, "s")[0] == expected, || {
+        "the kernel did not change the bound surface".to_owned()
+    });
     let mut back = [0u32; 4];
     is!(c, 0, cuMemcpyAtoH(back.as_mut_ptr().cast(), writable, 0, 16));
     c.that(back[2] == expected && back[1] == 1f32.to_bits(), || {

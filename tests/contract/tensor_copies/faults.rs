@@ -11,7 +11,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, in_child};
 use crate::{arguments, is, ok, test_path};
 
-/// Runs a copy that must fault.
+/// Runs a copy that must fault with `code`.
 fn fault(name: &str, code: u32, kernel: &'static str, at: [i32; 5], start: u32, map: fn(&Tensor, CUdeviceptr) -> Map) {
     if !has_tensor_copies() {
         return;

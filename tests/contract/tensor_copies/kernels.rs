@@ -8,13 +8,13 @@ use super::model::{Map, TILE};
 use crate::arguments;
 use crate::common::gpu::Gpu;
 
-/// Returns the coordinates of a copy of `dims` dimensions.
+/// Returns the operand with the coordinates of a copy of `dims` dimensions.
 fn coordinates(dims: usize) -> String {
     let all: Vec<String> = (1..=dims).map(|i| format!("%c{i}")).collect();
     format!("{{{}}}", all.join(", "))
 }
 
-/// Returns a module with a kernel for each number of dimensions and mode: `load2`, `columns4`, `store2` and so on.
+/// Returns the PTX of a kernel for each number of dimensions and mode: `load2`, `columns4`, `store2` and so on.
 pub(super) fn loads_and_stores() -> String {
     let mut text = ".version 8.6\n.target sm_90\n.address_size 64\n".to_owned();
     for dims in 1..=5 {
@@ -53,7 +53,8 @@ const HEAD: &str = "(.param .align 64 .b8 map[128], .param .u64 out, .param .u32
     ld.param.u16 %o1, [offsets]; ld.param.u16 %o2, [offsets+2]; ld.param.u16 %o3, [offsets+4];\n\
     mov.u32 %tile, tile; mov.u32 %bar, bar; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; shl.b32 %r2, %r1, 4;\n";
 
-/// Returns a kernel that fills shared memory, runs `copy`, and writes shared memory and an error flag to `out`.
+/// Returns a kernel that fills shared memory, runs `copy`, and writes shared memory to `out`, followed by a flag that
+/// is 1 if the barrier did not see all bytes.
 pub(super) fn load(name: &str, copy: &str) -> String {
     format!(
         ".visible .entry {name}{HEAD}\
@@ -128,7 +129,7 @@ impl Copy<'_> {
     }
 }
 
-/// Describes the bytes around the first difference; `None` if there is none.
+/// Describes the bytes from the first difference on. Returns `None` if there is none.
 pub(super) fn difference(got: &[u8], want: &[u8]) -> Option<String> {
     let first = got.iter().zip(want).position(|(a, b)| a != b)?;
     let count = got.iter().zip(want).filter(|(a, b)| a != b).count();

@@ -1,4 +1,5 @@
-//! Tests of tensor maps in each state space, of `tensormap.replace`, of prefetches, and of copies to several blocks.
+//! Tests of tensor maps in global and constant memory, of `tensormap.replace`, of prefetches, and of copies to several
+//! blocks.
 
 use std::ptr::null_mut;
 
@@ -13,7 +14,8 @@ use crate::{arguments, ok};
 const HEAD: &str = ".version 8.6\n.target sm_90\n.address_size 64\n";
 const COMPLETION: &str = "mbarrier::complete_tx::bytes";
 
-/// Runs a kernel that loads a box through the map `map`, and compares the result with the model's for `described`.
+/// Runs a kernel that loads a box, with `map` as its parameter, and compares the result with the model's for
+/// `described`.
 fn check(gpu: &Gpu, kernel: CUfunction, map: &Tensor, described: &Tensor, memory: &[u8], address: CUdeviceptr) {
     let at = [16, 2];
     let elements = described.tile(&at, 0);
@@ -149,7 +151,7 @@ fn replace_fields(of_zeros: bool) {
     assert_eq!(difference, None);
 }
 
-/// Block 0 of a cluster copies a box into the shared memory of some blocks, at the same offset in each.
+/// Block 0 of a cluster copies a box into the shared memory of the blocks in a mask, at the same offset in each.
 #[test]
 fn copies_to_several_blocks() {
     if !has_tensor_copies() {

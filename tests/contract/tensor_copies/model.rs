@@ -1,4 +1,5 @@
-//! A model of tensor copies: computes the result of each copy element by element, as the PTX manual defines it.
+//! A model of tensor copies: computes the result of each copy element by element, as the PTX manual defines it, or as
+//! an H200 does where the manual says nothing.
 
 use std::ffi::c_void;
 
@@ -6,12 +7,12 @@ use cuda_driver::sys::*;
 
 use crate::ok;
 
-/// The size of the shared memory that the kernels copy to or from global memory.
+/// The size in bytes of the shared memory that the kernels copy to or from global memory.
 pub(super) const TILE: usize = 16384;
 /// The byte that the kernels fill shared memory with before a copy.
 pub(super) const UNTOUCHED: u8 = 0xee;
 
-/// The element types with their sizes.
+/// The element types of sm_90 with their sizes in bytes.
 pub(super) const TYPES: [(CUtensorMapDataType, usize); 13] = {
     use CUtensorMapDataType as T;
     [
@@ -41,11 +42,13 @@ pub(super) struct Tensor {
     /// Strides in bytes of dimensions 1 and up.
     pub(super) strides: Vec<u64>,
     pub(super) boxes: Vec<u32>,
+    /// The element strides: the distances between the elements that a copy takes.
     pub(super) steps: Vec<u32>,
     /// The swizzle span in bytes, or 0.
     pub(super) swizzle: usize,
+    /// True if elements outside of the tensor become NaN, not zero.
     pub(super) nan: bool,
-    /// The size in bytes of a slice of an interleaved tensor, 16 or 32, or 0.
+    /// The size in bytes of a slice of an interleaved tensor, 16 or 32; 0 if the tensor is not interleaved.
     pub(super) slice: usize,
     /// The size of the tensor in memory in bytes, with the gaps after the rows.
     pub(super) bytes: usize,
@@ -166,7 +169,8 @@ impl Tensor {
         Some(offset)
     }
 
-    /// Returns for each element of a box its offset in shared memory, and its offset in global memory.
+    /// Returns for each element of a box its offset in shared memory, and its offset in global memory, or `None`
+    /// outside of the tensor.
     pub(super) fn tile(&self, at: &[i32], start: usize) -> Vec<(usize, Option<usize>)> {
         if self.slice != 0 {
             return self.slices(at, start);
@@ -188,7 +192,7 @@ impl Tensor {
                 let step = if i == 0 { 1 } else { self.steps[i] as usize };
                 place.push(i64::from(at[i]) + (n * step) as i64);
             }
-            // The pixel within its image, and the image.
+            // The element's pixel in its image, and the image: the last dimension counts images.
             let (mut pixel, mut pixels) = (0, 1);
             for i in 1..rank.max(2) - 1 {
                 pixel += index[i] * pixels;
@@ -201,8 +205,8 @@ impl Tensor {
         all
     }
 
-    /// Returns the same as [`tile`](Self::tile) for an interleaved tensor. The manual does not say this: an H200 counts
-    /// dimension 0 in slices, and takes one element of the last dimension but one.
+    /// Returns the same as [`tile`](Self::tile) for an interleaved tensor. An H200 counts dimension 0 in slices, and
+    /// takes one element of the second-to-last dimension; the manual says neither.
     fn slices(&self, at: &[i32], start: usize) -> Vec<(usize, Option<usize>)> {
         let rank = self.dims.len();
         let count = |i: usize| match i + 2 == rank {

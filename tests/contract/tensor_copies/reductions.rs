@@ -89,7 +89,7 @@ fn reductions() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Adds small whole numbers in the 16-bit types, where their sums are exact.
+/// Adds small whole numbers in the 16-bit floating-point types, where their sums are exact.
 #[test]
 fn sums_of_half_precision() {
     if !has_tensor_copies() {
@@ -100,7 +100,7 @@ fn sums_of_half_precision() {
     let copy = "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%map, {%c1}], [%tile];";
     let module = gpu.text(&format!("{head}{}", store("sum", copy)));
     let kernel = gpu.function(module, "sum");
-    // 1, 2, 3, 4 and 3, 5, 7, 9 in both types.
+    // 1, 2, 3, 4, and their sums with 2, 3, 4, 5, in both types.
     let cases: [(usize, [u16; 4], [u16; 4]); 2] = [
         (6, [0x3c00, 0x4000, 0x4200, 0x4400], [0x4200, 0x4500, 0x4700, 0x4880]),
         (9, [0x3f80, 0x4000, 0x4040, 0x4080], [0x4040, 0x40a0, 0x40e0, 0x4110]),
