@@ -1,4 +1,4 @@
-//! Sets the soname that programs look for.
+//! On Linux, sets the soname of the library to `libcuda.so.1`, the name that programs look for.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -2,7 +2,7 @@
 //! that every driver has, and a marker.
 //!
 //! This is the only crate of the project that defines these symbols, and nothing may depend on it: the symbols would
-//! become the program's own. `soft-cuda run PROGRAM…` puts the library on the system loader's path.
+//! become the program's own. `soft-cuda run PROGRAM…` puts the library's folder on the path of the system's loader.
 // All output goes through `host::console`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -11,7 +11,7 @@ use std::ffi::*;
 use cuda_driver_soft::{Marker, Stubs as _, Table, note_newer};
 use cuda_driver_sys::*;
 
-/// This symbol tells programs, and other copies of this driver in the process, that the driver runs on the CPU.
+/// By this symbol, programs and other copies of this driver in the process recognise the software driver.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static cuda_driver_soft_marker: Marker = Marker::new();
@@ -39,16 +39,16 @@ macro_rules! export {
         /// Returns the exports, so that `cuGetProcAddress` returns the same addresses as the system's loader.
         fn exported() -> Vec<(&'static str, usize)> {
             let mut all = vec![$((stringify!($symbol), $symbol as *const () as usize),)*];
-            all.extend(exported_beside());
+            all.extend(exported_undocumented());
             all
         }
     };
 }
 for_each_function! { export }
 
-macro_rules! export_beside {
+macro_rules! export_undocumented {
     ([$($own:ident $own_base:ident $own_since:literal $own_mode:literal;)*] $($symbol:ident $base:ident $since:literal $mode:literal;)*) => {
-        export_beside! { $($own)* $($symbol)* }
+        export_undocumented! { $($own)* $($symbol)* }
     };
     ($($symbol:ident)*) => {
         $(
@@ -64,14 +64,14 @@ macro_rules! export_beside {
         )*
 
         /// Returns the exports that are not in `cuda.h`.
-        fn exported_beside() -> Vec<(&'static str, usize)> {
+        fn exported_undocumented() -> Vec<(&'static str, usize)> {
             vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
         }
     };
 }
-cuda_driver_soft::for_each_undocumented! { export_beside }
+cuda_driver_soft::for_each_undocumented! { export_undocumented }
 
-/// Called by the system's loader.
+/// The system's loader calls this function when it loads the library. It registers the exports.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -21,13 +21,14 @@ Options of `run`:
   --trace FILE   records calls, kernels, copies and host functions; https://ui.perfetto.dev opens the file
   --profile      counts what each kernel does, and prints a table when the program exits
   --profile=FILE writes the counts to a file instead: as HTML with the annotated source for *.html, as JSON for *.json
-  --check LIST   checks kernels: a list of memory, init, race, sync and leaks, or all; exits with 1 if something is found
+  --check LIST   runs checks: a comma-separated list of memory, init, race, sync and leaks, or all; with findings, the
+                 exit status is 1 instead of 0
   --report FILE  also writes the findings of the checks to a file, one JSON object per line
-  --summary      prints totals of calls, kernels and copies, and what was not supported, when the program exits
+  --summary      prints totals of calls, kernels and copies, and unsupported calls, when the program exits
 
 The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
-CUDA_SOFT_LOG=1 makes the driver log why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
-allocation, or of shared or local memory, where a GPU may not fault either.";
+CUDA_SOFT_LOG=1 makes the driver log why calls fail. CUDA_SOFT_SLACK=512 lets kernels access up to 512 bytes past the
+end of an allocation, or of shared or local memory, where a GPU might not fault either.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(format!("unknown command\n{USAGE}")),
+        _ => Err(format!("unknown command `{}`\n{USAGE}", command.display())),
     };
     result.unwrap_or_else(|error| {
         eprintln!("soft-cuda: {error}");
@@ -54,11 +55,11 @@ fn main() -> ExitCode {
     })
 }
 
-/// The names of the library that programs look for. Installers of GPU drivers also create `libcuda.so`, which programs
-/// that load the driver themselves may use.
+/// The names of the library that programs look for. Installers of GPU drivers also create `libcuda.so`, so programs
+/// that call `dlopen` may look for that name.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// Returns a folder that holds the driver under the names that programs look for, and nothing else.
+/// Returns a folder that contains the driver under the names that programs look for, and nothing else.
 fn folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
@@ -80,11 +81,11 @@ fn folder() -> Result<PathBuf, String> {
         )
     })?;
     let folder = beside.join("soft-cuda-lib");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     for name in NAMES {
         let link = folder.join(name);
         if std::fs::read_link(&link).ok().as_deref() != Some(library.as_path()) {
-            replace(library, &link).map_err(|error| format!("{}: {error}", link.display()))?;
+            replace(library, &link).map_err(|error| format!("cannot create {}: {error}", link.display()))?;
         }
     }
     Ok(folder)
@@ -95,7 +96,7 @@ fn folder() -> Result<PathBuf, String> {
 fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
     let mut fresh = link.as_os_str().to_owned();
     fresh.push(format!(".{}", std::process::id()));
-    // Left behind if an earlier process with this id was killed here.
+    // An earlier process with this id may have left the file behind if it was killed here.
     _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(library, &fresh)?;
     std::fs::rename(&fresh, link)
@@ -123,7 +124,7 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         path.push(":");
         path.push(old);
     }
-    let failed = |error: std::io::Error| format!("{}: {error}", program.display());
+    let failed = |error: std::io::Error| format!("cannot run {}: {error}", program.display());
     let temporary = report.is_none();
     let report = report.unwrap_or_else(|| {
         let name = format!("soft-cuda-check-{}.jsonl", std::process::id());
@@ -151,7 +152,8 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     })
 }
 
-/// Returns the exit status that a shell gives a program that has ended: 128 and the signal that killed it, if any.
+/// Returns the exit status that a shell reports for a program that has ended: its own, or 128 plus the number of the
+/// signal that killed it.
 fn code_of(status: std::process::ExitStatus) -> u8 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -160,7 +162,8 @@ fn code_of(status: std::process::ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Replaces this process with the program, which keeps its own signals, exit status and terminal.
+/// Replaces this process with the program, so that signals, exit status and the terminal are the program's. Returns
+/// only if this fails.
 #[cfg(unix)]
 fn execute(mut command: Command) -> std::io::Result<ExitCode> {
     Err(std::os::unix::process::CommandExt::exec(&mut command))

@@ -1,25 +1,25 @@
-//! The options of `soft-cuda run`. Each sets a variable of the driver.
+//! The options of `soft-cuda run`. Each sets environment variables of the driver.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 
-/// The variable with the file of the trace.
+/// The environment variable that names the file of the trace.
 pub(crate) const TRACE: &str = "CUDA_SOFT_TRACE";
 
-/// The variable with the file of the profile, or `1` for a table.
+/// The environment variable that names the file of the profile, or is `1` for a table.
 const PROFILE: &str = "CUDA_SOFT_PROFILE";
 
-/// The variable with the checks of kernels.
+/// The environment variable with the list of checks.
 pub(crate) const CHECK: &str = "CUDA_SOFT_CHECK";
 
-/// The variable with the file of the findings.
+/// The environment variable that names the file of the findings.
 pub(crate) const REPORT: &str = "CUDA_SOFT_CHECK_REPORT";
 
-/// The checks that there are.
+/// The valid names in a list of checks: the five checks, then `all`.
 const CHECKS: [&str; 6] = ["memory", "init", "race", "sync", "leaks", "all"];
 
-/// A program with its arguments and the variables to set.
+/// A program with its arguments and the environment variables to set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) variables: Vec<(&'static str, OsString)>,
@@ -27,11 +27,11 @@ pub(crate) struct Run {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// Parses the arguments of `run`. The options end at the first argument that is not one, or at `--`.
+/// Parses the arguments of `run`. The options end at `--`, or at the first argument that does not begin with `--`.
 ///
 /// # Errors
-/// Returns a message for an unknown option or check, an option without its value or the option it needs, and a missing
-/// program.
+/// Returns a message for an unknown option or check, an option without its value, `--report` without `--check`, a path
+/// that cannot be made absolute, and a missing program.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
     let mut arguments = arguments.into_iter();
     let mut run = Run::default();
@@ -60,16 +60,18 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 run.program = arguments.next().ok_or("the command `run` needs a program")?;
                 break;
             }
-            // The program may change its working folder.
+            // Paths are made absolute, because the program may change its working folder.
             "--trace" => {
                 let file = value()?;
-                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                let whole = std::path::absolute(&file)
+                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
                 run.variables.push((TRACE, whole.into()));
             }
             "--profile" if given.is_none() => run.variables.push((PROFILE, "1".into())),
             "--profile" => {
                 let file = value()?;
-                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                let whole = std::path::absolute(&file)
+                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
                 run.variables.push((PROFILE, whole.into()));
             }
             "--log" if given.is_none() => run.variables.push(("CUDA_SOFT_LOG", "1".into())),
@@ -81,7 +83,8 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
             "--check" => run.variables.push((CHECK, value()?)),
             "--report" => {
                 let file = value()?;
-                let whole = std::path::absolute(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                let whole = std::path::absolute(&file)
+                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
                 run.variables.push((REPORT, whole.into()));
             }
             "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
@@ -114,7 +117,8 @@ impl Run {
     }
 }
 
-/// Begins a new trace file, to which the processes of the program append their events.
+/// Creates the file of the trace with an event that names the program. The processes of the program append their
+/// events.
 ///
 /// # Errors
 /// Returns a message that names the file if it cannot be written.

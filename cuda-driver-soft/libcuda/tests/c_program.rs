@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Reports why the test did nothing, and returns.
+/// Prints the missing requirement, and returns from the test.
 macro_rules! skip {
     ($($arg:tt)*) => {{
         eprintln!("needs {}", format_args!($($arg)*));
@@ -33,7 +33,7 @@ fn include_folder() -> Option<PathBuf> {
         .flatten()
         .map(|e| e.path())
         .collect();
-    // The newest first: the names end with versions.
+    // Sorted, so that the choice does not depend on the order in which the system lists the folders.
     fetched.sort();
     let fetched = fetched
         .into_iter()
@@ -82,7 +82,7 @@ fn an_unmodified_c_program_runs() {
         .arg(&driver)
         .arg("-o")
         .arg(&program);
-    // The program uses some functions on purpose that the header marks as deprecated.
+    // The program intentionally uses functions that the header marks as deprecated.
     compile.arg("-Wno-deprecated-declarations");
     let compiled = compile.output().unwrap();
     assert!(compiled.status.success(), "{}", text(&compiled));

@@ -1,8 +1,8 @@
-//! Tests of `dlclose`: as with NVIDIA's driver, which stays mapped once it is initialised, contexts and threads of a
-//! closed library live on.
+//! Tests of `dlclose`: like NVIDIA's driver, the library stays mapped once it is initialised. Its contexts and threads
+//! continue to work after it is closed.
 
 #![cfg(target_os = "linux")]
-// Calls of a C API with pointers to this test's own variables.
+// The unsafe blocks call C functions with pointers to this test's own variables.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn dlclose(library: *mut c_void) -> c_int;
 }
 
-/// Adds 1 to a word.
+/// A kernel in which each thread adds 1 to a word.
 const PTX: &std::ffi::CStr = c".version 7.0
 .target sm_52
 .address_size 64
@@ -31,7 +31,7 @@ const PTX: &std::ffi::CStr = c".version 7.0
 }
 ";
 
-/// Returns a function of a library.
+/// Returns the function of a library with this name.
 fn symbol<F: Copy>(library: *mut c_void, name: &str) -> F {
     let name = CString::new(name).unwrap();
     let address = unsafe { dlsym(library, name.as_ptr()) };
@@ -59,8 +59,8 @@ fn close_a_library_in_use() {
     let path = CString::new(path).unwrap();
     let open = |flags: c_int| unsafe { dlopen(path.as_ptr(), flags) };
     let close = |library| assert_eq!(unsafe { dlclose(library) }, 0);
-    // The thread that initialises the driver has ended when the library is closed: no destructor of its thread locals
-    // keeps the library mapped.
+    // The thread that initialises the driver has ended when the library is closed, so no pending destructor of its
+    // thread locals keeps the library mapped.
     let library = std::thread::scope(|scope| {
         let first = scope.spawn(|| {
             let library = open(RTLD_NOW);
@@ -117,7 +117,7 @@ fn close_a_library_in_use() {
     };
     work();
     let other = std::thread::spawn(work);
-    // Kernels are pending, and the driver's threads and this one are inside the library.
+    // Kernels may be pending, and the driver's threads and the other thread may be in functions of the library.
     close(library);
     other.join().unwrap();
     work();

@@ -1,7 +1,7 @@
 //! Tests of the exports of `libcuda.so.1`, as the system's loader sees them.
 
 #![cfg(target_os = "linux")]
-// Calls of a C API with pointers to this test's own variables.
+// The unsafe blocks call C functions with pointers to this test's own variables.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn driver() -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()).join("libcuda.so.1")
 }
 
-/// Documented exports of NVIDIA's drivers that are not in `cuda.h`.
+/// Exports of NVIDIA's drivers that are not in `cuda.h`.
 const UNDECLARED: [&str; 37] = [
     "cuEGLStreamConsumerAcquireFrame",
     "cuEGLStreamConsumerConnect",
@@ -71,11 +71,11 @@ fn exactly_the_expected_symbols_are_exported() {
     assert_eq!(exported, expected);
     assert!(
         elf::dynamic_strings(&bytes).iter().any(|s| s == "libcuda.so.1"),
-        "the soname"
+        "the soname is not libcuda.so.1"
     );
 }
 
-/// Calls an export of CUDA 12.0 that the reported version does not have.
+/// Calls an export of CUDA 12.0 twice while the driver reports CUDA 11.8. The log names the export once.
 #[test]
 fn a_call_of_a_newer_export_is_logged() {
     const CHILD: &str = "CUDA_DRIVER_SOFT_TEST_NEWER_EXPORT";
@@ -134,7 +134,7 @@ fn the_library_loads_like_any_driver() {
     // The copy that is linked into this program refuses to start while the loaded one is in use.
     let linked = cuda_driver_soft::library();
     assert_eq!(unsafe { linked.cuInit(0) }, CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
-    // The log of the refused copy names both.
+    // The log of the refused copy names the files of both copies.
     let mut text = vec![0_u8; 1 << 16];
     let mut size = text.len();
     let (start, buffer) = (std::ptr::null_mut(), text.as_mut_ptr().cast());
@@ -148,7 +148,7 @@ fn the_library_loads_like_any_driver() {
     assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 
-/// Parses as much of the ELF format as this test needs (64 bits, little-endian).
+/// Parses as much of the ELF format as these tests need (64 bits, little-endian).
 mod elf {
     fn number(bytes: &[u8], at: usize, length: usize) -> usize {
         bytes[at..at + length]
@@ -193,7 +193,7 @@ mod elf {
             .collect()
     }
 
-    /// Returns the strings that the dynamic section and its symbols use.
+    /// Returns all strings of the table that the dynamic symbols and the dynamic section use.
     pub(super) fn dynamic_strings(bytes: &[u8]) -> Vec<String> {
         let sections = sections(bytes);
         let strings = sections.iter().find(|s| s.0 == DYNSYM).unwrap().3;

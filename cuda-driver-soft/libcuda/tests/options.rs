@@ -41,11 +41,11 @@ fn options_become_variables_of_the_program() {
         ])
         .output()
         .unwrap();
-    // The path is absolute, because the program may change its working folder. Options after the program are its own.
+    // The path is absolute, because the program may change its working folder. Options after the program belong to it.
     let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(printed, format!("{}|1|1|--trace\n", whole.display()));
-    // The file has no `]` at its end; readers accept it all the same.
+    // The file has no `]` at its end, which readers of the format accept.
     let text = std::fs::read_to_string(&whole).unwrap();
     let events: serde_json::Value = serde_json::from_str(&format!("{text}\n]")).unwrap();
     assert_eq!(events[0]["args"]["name"], "sh");
@@ -80,7 +80,7 @@ fn findings_make_the_exit_status() {
     assert_eq!(none.status.code(), Some(0));
     assert_eq!(none.stdout, b"race,init\n");
     assert_eq!(printed(&none), "soft-cuda: 0 findings\n");
-    // The driver writes a line for each finding.
+    // Like the driver, the script writes a line for each finding.
     let one = run("echo '{}' >> \"$CUDA_SOFT_CHECK_REPORT\"");
     assert_eq!(
         (one.status.code(), printed(&one).as_str()),

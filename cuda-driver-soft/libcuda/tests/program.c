@@ -29,6 +29,7 @@ enum { N = 50000, THREADS = 256 };
 
 static float a[N], b[N], c[N];
 
+/* Returns the number of the first wrong element, counted from 1, or 0 if all are right. */
 static int wrong(void) {
     for (int i = 0; i < N; i++)
         if (c[i] != a[i] + b[i]) return i + 1;
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
     CHECK(cuCtxCreate(&context, 0, device));
 #endif
 
-    /* Usage counts: this part of the program uses the current context. */
+    /* cuCtxAttach adds 1 to the usage count of the current context, and cuCtxDetach subtracts 1. */
     CUcontext mine = NULL, current = NULL;
     CHECK(cuCtxAttach(&mine, 0));
     if (mine != context) return 1;
@@ -90,7 +91,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemcpyHtoD(da, a, sizeof a));
     CHECK(cuMemcpyHtoD(db, b, sizeof b));
 
-    /* The arguments as an array of pointers. */
+    /* Passes the arguments as an array of pointers. */
     int n = N;
     unsigned blocks = (N + THREADS - 1) / THREADS;
     void *arguments[] = {&da, &db, &dc, &n};
@@ -101,7 +102,7 @@ int main(int argc, char **argv) {
         return 1;
     }
 
-    /* The arguments packed, each at the next multiple of its alignment. */
+    /* Passes the arguments in a buffer, each at the next multiple of its alignment. */
     CHECK(cuMemsetD8(dc, 0, sizeof c));
     char packed[64];
     size_t used = 0;
@@ -121,7 +122,7 @@ int main(int argc, char **argv) {
     CHECK(cuLaunchKernel(vector_add, blocks, 1, 1, THREADS, 1, 1, 0, NULL, NULL, extra));
     CHECK(cuMemcpyDtoH(c, dc, sizeof c));
     if (wrong()) {
-        printf("packed: element %d is %g\n", wrong() - 1, c[wrong() - 1]);
+        printf("buffer: element %d is %g\n", wrong() - 1, c[wrong() - 1]);
         return 1;
     }
 
