@@ -18,7 +18,10 @@ fn small_allocations_are_512_bytes_apart() {
     let mut addresses: Vec<u64> = (0..8).map(|_| gpu.alloc(1)).collect();
     addresses.sort_unstable();
     assert!(addresses.iter().all(|address| address % 512 == 0), "{addresses:x?}");
-    assert!(addresses.windows(2).all(|pair| pair[1] - pair[0] >= 512));
+    assert!(
+        addresses.windows(2).all(|pair| pair[1] - pair[0] >= 512),
+        "{addresses:x?}"
+    );
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn fills_need_memory_of_the_driver() {
     }
     // SAFETY: the allocation has 64 bytes, and the fills have finished.
     let seen = unsafe { pinned.cast::<[u8; 64]>().read() };
-    c.that(seen == expected, || format!("{seen:?}"));
+    c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     is!(c, 1, cuMemsetD16(at + 1, 0, 1));
     is!(c, 1, cuMemsetD32(at + 2, 0, 1));
     is!(c, 1, cuMemsetD8(at, 0, 65));
@@ -150,8 +153,8 @@ fn attributes_of_addresses() {
         0,
         cuMemHostGetFlags(&raw mut flags, ptr::with_exposed_provenance_mut(managed as usize))
     );
-    // For memory that the driver does not know, `cuPointerGetAttributes` writes every attribute except the start and the
-    // size of the allocation.
+    // For memory that the driver does not know, `cuPointerGetAttributes` writes every attribute except the start and
+    // the size of the allocation.
     let mut names = [
         A::CU_POINTER_ATTRIBUTE_CONTEXT,
         A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,

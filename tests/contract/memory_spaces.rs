@@ -24,9 +24,11 @@ fn copies<T: Plain>(kernel: &str) {
             &mut arguments![input, out, n as u32],
         );
         let seen = gpu.read::<u8>(out, bytes + 64);
-        c.that(seen[..bytes] == data, || format!("{kernel} of {n}"));
+        c.that(seen[..bytes] == data, || {
+            format!("{kernel} of {n} elements: the copy differs")
+        });
         c.that(seen[bytes..] == [0x5a; 64], || {
-            format!("{kernel} of {n} wrote past the end")
+            format!("{kernel} of {n} elements wrote past the end")
         });
     }
 }
@@ -58,10 +60,10 @@ fn gather_and_scatter() {
     let gather = gpu.kernel("memory.ptx", "gather");
     let seen: Vec<u32> = gpu.table(gather, &[&data, &index], 1);
     let expected: Vec<u32> = index.iter().map(|&i| data[i as usize]).collect();
-    c.that(seen == expected, || "gather".to_owned());
+    c.that(seen == expected, || "gather returned other values".to_owned());
     let scatter = gpu.kernel("memory.ptx", "scatter");
     let back: Vec<u32> = gpu.table(scatter, &[&expected, &index], 1);
-    c.that(back == data, || "scatter".to_owned());
+    c.that(back == data, || "scatter returned other values".to_owned());
 }
 
 #[test]

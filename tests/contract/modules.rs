@@ -180,7 +180,7 @@ fn globals() {
     });
     c.that(
         gpu.read::<u64>(gpu.global(module, "inside_table").0, 1) == [table + 8],
-        || "the address in inside_table".to_owned(),
+        || "inside_table is not the address of table[2]".to_owned(),
     );
     c.that(
         gpu.read::<u32>(gpu.global(module, "primes").0, 8) == [2, 3, 5, 7, 11, 13, 17, 19],
@@ -214,7 +214,7 @@ fn globals() {
         0,
         cuModuleGetGlobal(ptr::null_mut(), &raw mut bytes, module, c"counter".as_ptr())
     );
-    c.that(bytes == 4, || format!("counter has {bytes} bytes"));
+    c.that(bytes == 4, || format!("counter has {bytes} bytes, expected 4"));
     is!(
         c,
         1,
@@ -256,7 +256,9 @@ fn kernels_use_globals() {
     expected.extend(b"hello, device\0".iter().map(|b| i64::from(*b)));
     expected.extend([-3, 7, 2.5_f64.to_bits().cast_signed(), 6]);
     let seen = gpu.read::<i64>(out, 28);
-    c.that(seen == expected, || format!("read_globals: {seen:?}"));
+    c.that(seen == expected, || {
+        format!("read_globals: {seen:?}, expected {expected:?}")
+    });
 
     let write = gpu.function(module, "write_globals");
     gpu.launch(write, [1, 1, 1], [1, 1, 1], 0, &mut arguments![5_u32]);
@@ -334,23 +336,25 @@ fn function_attributes() {
     };
     let bounded = gpu.kernel("spin.ptx", "bounded");
     let threads = get(bounded, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    c.that(threads == 128, || format!("bounded: {threads} threads a block"));
+    c.that(threads == 128, || {
+        format!("bounded: {threads} threads per block, expected 128")
+    });
     let version = get(bounded, A::CU_FUNC_ATTRIBUTE_PTX_VERSION);
-    c.that(version == 52, || format!("PTX version {version}"));
+    c.that(version == 52, || format!("bounded: PTX version {version}, expected 52"));
     let transpose = gpu.kernel("memory.ptx", "shared_transpose");
     let shared = get(transpose, A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     c.that(shared == 32 * 33 * 4, || {
-        format!("shared_transpose: {shared} bytes of shared memory")
+        format!("shared_transpose: {shared} bytes of shared memory, expected 4224")
     });
     let constants = get(
         gpu.kernel("globals.ptx", "use_constants"),
         A::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
     );
     c.that(constants == 96, || {
-        format!("use_constants: {constants} bytes of constant memory")
+        format!("use_constants: {constants} bytes of constant memory, expected 96")
     });
     c.that(get(transpose, A::CU_FUNC_ATTRIBUTE_NUM_REGS) > 0, || {
-        "no registers".to_owned()
+        "shared_transpose: no registers".to_owned()
     });
 
     let mut value = 0;
@@ -394,7 +398,7 @@ fn parameter_offsets() {
             cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut size)
         );
         c.that((offset, size) == expected, || {
-            format!("parameter {index}: {offset}, {size}; expected {expected:?}")
+            format!("parameter {index}: offset {offset}, size {size}; expected {expected:?}")
         });
     }
     is!(c, 1, cuFuncGetParamInfo(function, 4, &raw mut offset, &raw mut size));

@@ -112,7 +112,9 @@ fn calls_with_a_handle() {
     is!(c, 0, cuEventSynchronize(end));
     let mut time = -1.0;
     is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
-    c.that(results == [2.0, 4.0, 6.0], || format!("{results:?}"));
+    c.that(results == [2.0, 4.0, 6.0], || {
+        format!("{results:?}, expected [2.0, 4.0, 6.0]")
+    });
 
     // A launch uses the context of its stream. The null stream belongs to the current context, and there is none.
     is!(
@@ -192,6 +194,6 @@ fn a_function_launched_under_another_context() {
     is!(c, 0, cuStreamSynchronize(stream));
     drop(other);
     c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || {
-        "the launch on a stream of the function's context".to_owned()
+        "the values are not those of one launch, on the stream of the function's context".to_owned()
     });
 }

@@ -27,7 +27,9 @@ fn blocks_of_a_multiprocessor() {
         0,
         cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, kernel, 1024, 0)
     );
-    c.that(blocks == threads / 1024, || format!("{blocks} blocks of 1024 threads"));
+    c.that(blocks == threads / 1024, || {
+        format!("{blocks} blocks of 1024 threads, expected {}", threads / 1024)
+    });
     // A block with too many threads or too much shared memory does not fit.
     for (block, dynamic) in [(1025, 0), (100_000, 0), (32, (48 << 10) + 1)] {
         is!(
@@ -36,7 +38,7 @@ fn blocks_of_a_multiprocessor() {
             cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, kernel, block, dynamic)
         );
         c.that(blocks == 0, || {
-            format!("{blocks} blocks of {block} threads and {dynamic} bytes")
+            format!("{blocks} blocks of {block} threads and {dynamic} bytes fit, expected none")
         });
     }
     for block in [0, -1] {
@@ -76,7 +78,7 @@ fn potential_block_sizes() {
         cuOccupancyMaxPotentialBlockSize(&raw mut grid, &raw mut block, kernel, None, 0, 128)
     );
     c.that(block == 128 && grid % processors == 0 && grid > 0, || {
-        format!("{grid} blocks of {block}")
+        format!("{grid} blocks of {block} threads, expected a multiple of {processors} blocks of 128")
     });
     is!(
         c,
@@ -89,7 +91,7 @@ fn potential_block_sizes() {
         cuOccupancyMaxPotentialBlockSize(&raw mut grid, &raw mut block, kernel, None, 100_000, 0)
     );
     c.that((grid, block) == (0, 0), || {
-        format!("{grid} blocks of {block} with more shared memory than they may have")
+        format!("{grid} blocks of {block} threads with too much shared memory, expected 0 and 0")
     });
 }
 
@@ -101,8 +103,8 @@ fn available_shared_memory() {
     let all = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     let all = usize::try_from(all).expect("a size");
     let mut bytes = 0;
-    // Each block has an equal share of the multiprocessor's shared memory, rounded down to a multiple of 128 bytes, up to
-    // the function's limit of 48 KiB.
+    // Each block has an equal share of the multiprocessor's shared memory, rounded down to a multiple of 128 bytes, up
+    // to the function's limit of 48 KiB.
     for blocks in [1, 2, 8, 16] {
         is!(
             c,
@@ -111,7 +113,10 @@ fn available_shared_memory() {
         );
         let share = all / blocks.cast_unsigned() as usize / 128 * 128;
         c.that(bytes == share.min(48 << 10), || {
-            format!("{bytes} bytes for each of {blocks} blocks")
+            format!(
+                "{bytes} bytes for each of {blocks} blocks, expected {}",
+                share.min(48 << 10)
+            )
         });
     }
     for (blocks, threads) in [(0, 32), (-1, 32), (3, 1024), (33, 32), (1, 0)] {

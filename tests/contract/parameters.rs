@@ -4,8 +4,8 @@ use crate::arguments;
 use crate::common::Codes;
 use crate::common::gpu::{Arguments, Gpu};
 
-/// Launches a kernel of `params.ptx` with one thread and returns the `count` 64-bit words that it writes. `send` returns
-/// the arguments, given the address of the output.
+/// Launches a kernel of `params.ptx` with one thread and returns the `count` 64-bit words that it writes. `send`
+/// returns the arguments, given the address of the output.
 fn received(gpu: &mut Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> Arguments) -> Vec<u64> {
     let kernel = gpu.kernel("params.ptx", name);
     let out = gpu.upload(&vec![0xa5a5_a5a5_a5a5_a5a5_u64; count]);

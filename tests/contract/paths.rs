@@ -107,7 +107,7 @@ fn files_that_the_driver_writes() {
     graph.write_dot(&file.0, CUgraphDebugDot_flags(0)).expect("a file");
     assert!(file.text().starts_with("digraph"), "{}", file.text());
     if driver_version() < 12090 {
-        return needs("cuLogsDumpToFile, which is new in CUDA 12.9");
+        return needs("a driver of CUDA 12.9 or later for cuLogsDumpToFile");
     }
     let path = file.c_path();
     ok!(cuLogsDumpToFile(ptr::null_mut(), path.as_ptr(), 0));

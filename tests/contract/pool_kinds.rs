@@ -79,7 +79,7 @@ fn locations_and_types_of_pools() {
         let (mut pool, mut first) = (ptr::null_mut(), ptr::null_mut());
         let props = props(Location(place), memory);
         let mut at = location(Location(place));
-        let label = format!("place {place} {memory:?}");
+        let label = format!("location {place}, {memory:?}");
         // SAFETY: the pointers are to this test's variables.
         let codes = unsafe {
             (
@@ -88,7 +88,9 @@ fn locations_and_types_of_pools() {
                 cuMemGetMemPool(&raw mut first, &raw mut at, memory).0,
             )
         };
-        c.that(codes == (made, asked, asked), || format!("{label}: {codes:?}"));
+        c.that(codes == (made, asked, asked), || {
+            format!("{label}: {codes:?}, expected {made} and twice {asked}")
+        });
         if made == 0 {
             is!(c, 0, cuMemPoolDestroy(pool));
         }

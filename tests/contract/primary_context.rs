@@ -82,13 +82,20 @@ fn flags() {
         let mut c = Codes::new();
         let blocking = CUctx_flags::CU_CTX_SCHED_BLOCKING_SYNC.0;
         is!(c, 0, cuDevicePrimaryCtxSetFlags(0, blocking));
-        c.that(state() == (blocking, 0), || format!("{:?} after set", state()));
+        c.that(state() == (blocking, 0), || {
+            format!("(flags, active) is {:?} after flags {blocking} were set", state())
+        });
         let a = retain();
         ok!(cuCtxPushCurrent(a));
         // Flags that are set while the context is active take effect.
         let spin = CUctx_flags::CU_CTX_SCHED_SPIN.0;
         is!(c, 0, cuDevicePrimaryCtxSetFlags(0, spin));
-        c.that(state() == (spin, 1), || format!("{:?} after set while active", state()));
+        c.that(state() == (spin, 1), || {
+            format!(
+                "(flags, active) is {:?} after flags {spin} were set while active",
+                state()
+            )
+        });
         // The context always reports that it maps host memory, a flag that cannot be set.
         let mut reported = 99;
         is!(c, 0, cuCtxGetFlags(&raw mut reported));
@@ -99,7 +106,12 @@ fn flags() {
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         // The last release resets the flags.
-        c.that(state() == (0, 0), || format!("{:?} after the last release", state()));
+        c.that(state() == (0, 0), || {
+            format!(
+                "(flags, active) is {:?} after the last release, expected zeros",
+                state()
+            )
+        });
     });
 }
 
@@ -128,7 +140,7 @@ fn reset() {
         is!(c, 0, cuCtxPushCurrent(a));
         ok!(cuCtxGetCurrent(&raw mut current));
         c.that(device == 0 && current == a, || {
-            format!("device {device}, current {current:?}")
+            format!("device {device}, expected 0; current context {current:?}, expected {a:?}")
         });
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
         // One more release, for the retain before the reset.

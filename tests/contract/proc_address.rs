@@ -44,7 +44,9 @@ fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
     let (old, status) = ask(&mut c, c"cuMemAlloc", 2000, 0);
-    c.that(!old.is_null() && status == Some(0), || "cuMemAlloc at 2.0".to_owned());
+    c.that(!old.is_null() && status == Some(0), || {
+        format!("cuMemAlloc at 2.0: {old:?}, status {status:?}")
+    });
     let (new, _) = ask(&mut c, c"cuMemAlloc", 3020, 0);
     let (newest, _) = ask(&mut c, c"cuMemAlloc", version, 0);
     c.that(old != new && new == newest, || {
@@ -59,16 +61,16 @@ fn unknown_names_and_versions() {
     for name in [c"cuNoSuchFunction", c"", c"cuMemAlloc_v2"] {
         let (pointer, status) = ask(&mut c, name, version, 0);
         c.that(pointer.is_null() && status == Some(1), || {
-            format!("{name:?}: {status:?}")
+            format!("{name:?}: {pointer:?}, status {status:?}, expected null and 1")
         });
     }
     let (pointer, status) = ask(&mut c, c"cuMemAllocAsync", 11000, 0);
     c.that(pointer.is_null() && status == Some(2), || {
-        format!("cuMemAllocAsync at 11.0: {status:?}")
+        format!("cuMemAllocAsync at 11.0: {pointer:?}, status {status:?}, expected null and 2")
     });
     let (pointer, status) = ask(&mut c, c"cuInit", 0, 0);
     c.that(pointer.is_null() && status == Some(2), || {
-        format!("version 0: {status:?}")
+        format!("cuInit at version 0: {pointer:?}, status {status:?}, expected null and 2")
     });
 
     // The status may be NULL.
@@ -130,7 +132,7 @@ fn flags() {
     // A version from before the first per-thread variant has none.
     let (early, status) = ask(&mut c, c"cuMemcpyHtoD", 6000, 2);
     c.that(early.is_null() && status == Some(2), || {
-        format!("cuMemcpyHtoD at 6.0, per thread: {status:?}")
+        format!("cuMemcpyHtoD at 6.0 with flag 2: {early:?}, status {status:?}, expected null and 2")
     });
 
     let mut pointer = ptr::dangling_mut::<c_void>();

@@ -118,15 +118,17 @@ fn addresses_do_not_change_with_the_initialisation() {
 fn unusual_versions_and_flags() {
     let version = driver_version();
     let mut c = Codes::new();
-    // -1 is newer than every function.
+    // The driver takes version -1 for one that is newer than every function.
     for base in [c"cuInit", c"cuMemAlloc", c"cuMemcpyHtoD"] {
         let (got, expected) = (ask(base, -1, 0), ask(base, version, 0));
-        c.that(got == expected && got.1 == 0, || format!("{base:?} at -1: {got:x?}"));
+        c.that(got == expected && got.1 == 0, || {
+            format!("{base:?} at -1: {got:x?}, expected {expected:x?}")
+        });
     }
     // Both flags together choose the per-thread function.
     let (both, per_thread) = (ask(c"cuMemcpyHtoD", version, 3), ask(c"cuMemcpyHtoD", version, 2));
     c.that(both == per_thread, || {
-        format!("flags 3: {both:x?}, not {per_thread:x?}")
+        format!("flags 3: {both:x?}, expected {per_thread:x?}")
     });
     // Without an output for the status, too, the call succeeds for a function that is newer than the version.
     for (base, at) in [(c"cuMemAllocAsync", 11000), (c"cuInit", 1000)] {
@@ -136,7 +138,9 @@ fn unusual_versions_and_flags() {
             0,
             cuGetProcAddress(base.as_ptr(), &raw mut pointer, at, 0, ptr::null_mut())
         );
-        c.that(pointer.is_null(), || format!("{base:?} at {at}: {pointer:?}"));
+        c.that(pointer.is_null(), || {
+            format!("{base:?} at {at}: {pointer:?}, expected null")
+        });
     }
     // Functions of the profiler are found, although `cuda.h` does not declare them.
     for base in [c"cuProfilerStart", c"cuProfilerStop"] {

@@ -192,7 +192,9 @@ fn register_counts_are_close_to_a_compilers() {
         c.that((recorded / 2 - 2..=recorded * 3 / 2 + 4).contains(&found), || {
             format!("{name} has {found} registers, {recorded} on an H200")
         });
-        c.that(most == 1024, || format!("{name} has blocks of at most {most} threads"));
+        c.that(most == 1024, || {
+            format!("{name} has blocks of at most {most} threads, expected 1024")
+        });
     }
 }
 
@@ -204,10 +206,10 @@ fn registers_limit_blocks() {
     let module = gpu.text(&with_live_values(140, ""));
     let kernel = gpu.function(module, "k");
     c.that((240..=255).contains(&registers(kernel)), || {
-        format!("{} registers", registers(kernel))
+        format!("{} registers, expected 240 to 255", registers(kernel))
     });
     c.that(most_threads(kernel) == 256, || {
-        format!("at most {} threads", most_threads(kernel))
+        format!("at most {} threads, expected 256", most_threads(kernel))
     });
     for (block, blocks, plain, cooperative) in [
         (32, 8, 0, 0),
@@ -221,7 +223,9 @@ fn registers_limit_blocks() {
         (1025, 0, 1, 1),
     ] {
         let found = occupancy(kernel, block);
-        c.that(found == blocks, || format!("{found} blocks of {block} threads"));
+        c.that(found == blocks, || {
+            format!("{found} blocks of {block} threads, expected {blocks}")
+        });
         c.is(plain, &format!("a block of {block}"), launch(kernel, block, false));
         let call = format!("a cooperative block of {block}");
         c.is(cooperative, &call, launch(kernel, block, true));
@@ -232,7 +236,9 @@ fn registers_limit_blocks() {
         0,
         cuOccupancyMaxPotentialBlockSize(&raw mut grid, &raw mut block, kernel, None, 0, 0)
     );
-    c.that(block == 256, || format!("the best block has {block} threads"));
+    c.that(block == 256, || {
+        format!("the suggested block has {block} threads, expected 256")
+    });
 }
 
 #[test]

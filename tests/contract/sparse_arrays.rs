@@ -302,7 +302,10 @@ fn shapes_of_sparse_arrays() {
         let extent = [seen.tileExtent.width, seen.tileExtent.height, seen.tileExtent.depth];
         let found = (extent, seen.miptailFirstLevel, seen.miptailSize as usize, seen.flags);
         c.that(found == (tile, first, bytes, single), || {
-            format!("{size:?}, {levels} levels: {found:?}")
+            format!(
+                "{size:?}, {levels} levels: {found:?}, expected {:?}",
+                (tile, first, bytes, single)
+            )
         });
     }
     ok!(cuStreamDestroy(stream));
@@ -312,7 +315,7 @@ fn shapes_of_sparse_arrays() {
 fn tiles_of_formats() {
     let Some((_gpu, stream)) = start() else { return };
     let mut c = Codes::new();
-    // Format and channels, the tile of two dimensions, and of three.
+    // The format, the channels, and the tiles of arrays with two and with three dimensions.
     for (format, channels, flat, deep) in [
         (1, 1, [256, 256, 1], [64, 32, 32]),
         (1, 2, [256, 128, 1], [32, 32, 32]),
@@ -333,7 +336,7 @@ fn tiles_of_formats() {
             is!(c, 0, cuArrayGetSparseProperties(&raw mut seen, made));
             let extent = [seen.tileExtent.width, seen.tileExtent.height, seen.tileExtent.depth];
             c.that(extent == tile, || {
-                format!("format {format:#x} x {channels}: {extent:?}")
+                format!("format {format:#x} x {channels}: {extent:?}, expected {tile:?}")
             });
             ok!(cuArrayDestroy(made));
         }

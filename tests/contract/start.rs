@@ -38,7 +38,7 @@ fn calls_before_init() {
         is!(c, 3, cuEventCreate(&raw mut event, 0));
 
         is!(c, 0, cuDriverGetVersion(&raw mut number));
-        c.that(number >= 11070, || format!("version {number}"));
+        c.that(number >= 11070, || format!("version {number}, expected 11070 or later"));
         is!(c, 0, cuGetErrorName(CUresult(100), &raw mut name));
         let mut pointer: *mut c_void = ptr::null_mut();
         is!(
@@ -66,7 +66,7 @@ fn with_visible(test: &str, devices: &str, init: u32, then: u32, count: Option<c
         is!(c, init, cuInit(0));
         is!(c, then, cuDeviceGetCount(&raw mut found));
         if let Some(count) = count {
-            c.that(found == count, || format!("{found} devices"));
+            c.that(found == count, || format!("{found} devices, expected {count}"));
         }
     });
 }

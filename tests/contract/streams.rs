@@ -26,9 +26,9 @@ fn creation() {
     let (plain, non_blocking) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
     let mut flags = 99;
     is!(c, 0, cuStreamGetFlags(plain, &raw mut flags));
-    c.that(flags == 0, || format!("flags {flags}"));
+    c.that(flags == 0, || format!("flags {flags}, expected 0"));
     is!(c, 0, cuStreamGetFlags(non_blocking, &raw mut flags));
-    c.that(flags == 1, || format!("flags {flags}"));
+    c.that(flags == 1, || format!("flags {flags}, expected 1"));
     is!(c, 1, cuStreamGetFlags(plain, ptr::null_mut()));
 
     let (mut least, mut greatest, mut priority) = (9, 9, 9);
@@ -51,7 +51,7 @@ fn creation() {
     for s in [plain, ptr::null_mut()] {
         let mut green = ptr::dangling_mut();
         is!(c, 0, cuStreamGetGreenCtx(s, &raw mut green));
-        c.that(green.is_null(), || format!("{s:?}: {green:?}"));
+        c.that(green.is_null(), || format!("stream {s:?} has green context {green:?}"));
     }
 
     let mut context = ptr::null_mut();
@@ -104,7 +104,7 @@ fn host_functions_run_in_order() {
     }
     is!(c, 0, cuStreamSynchronize(s));
     c.that(SEEN.load(Ordering::SeqCst) == 20, || {
-        format!("{} functions ran in order", SEEN.load(Ordering::SeqCst))
+        format!("{} functions ran in order, expected 20", SEEN.load(Ordering::SeqCst))
     });
     is!(c, 1, cuLaunchHostFunc(s, None, ptr::null_mut()));
     is!(c, 0, cuStreamDestroy(s));
@@ -134,7 +134,9 @@ fn host_functions_and_kernels_take_turns() {
         );
     }
     is!(c, 0, cuStreamSynchronize(s));
-    c.that(counter.load(Ordering::SeqCst) == 5, || format!("{counter:?}"));
+    c.that(counter.load(Ordering::SeqCst) == 5, || {
+        format!("{counter:?} host functions ran, expected 5")
+    });
     c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || {
         "the values are not those of five launches".to_owned()
     });
@@ -188,7 +190,9 @@ fn streams_and_events_in_a_host_function() {
     is!(c, 0, cuLaunchHostFunc(s, Some(call), (&raw mut given).cast()));
     is!(c, 0, cuStreamSynchronize(s));
     let expected = [0, 0, 0, 0, 0, 0, 800, 800, 800, 800, 0];
-    c.that(given.codes == expected, || format!("{:?}", given.codes));
+    c.that(given.codes == expected, || {
+        format!("{:?}, expected {expected:?}", given.codes)
+    });
     is!(c, 0, cuEventDestroy(given.event));
     is!(c, 0, cuStreamDestroy(s));
 }
@@ -277,7 +281,7 @@ fn a_stream_that_captures_nothing() {
                 ptr::null_mut()
             )
         );
-        c.that(status == none, || format!("{status:?}"));
+        c.that(status == none, || format!("{status:?}, expected {none:?}"));
     }
     is!(c, 0, cuStreamDestroy(own));
 }

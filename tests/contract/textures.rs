@@ -478,7 +478,9 @@ fn linear_textures_have_a_maximum_width() {
             code,
             cuDeviceGetTexture1DLinearMaxWidth(&raw mut width, self::format(format).0, channels, 0)
         );
-        c.that(width == most, || format!("{format} x {channels}: {width}"));
+        c.that(width == most, || {
+            format!("{format} x {channels}: {width}, expected {most}")
+        });
     }
 }
 
@@ -599,7 +601,7 @@ fn references_of_a_module() {
     let memory = gpu.upload(&floats(64));
     let mut offset = 99;
     is!(c, 0, cuTexRefSetAddress(&raw mut offset, texture, memory + 4, 12));
-    c.that(offset == 4, || format!("offset {offset}"));
+    c.that(offset == 4, || format!("offset {offset}, expected 4"));
     is!(c, 1, cuTexRefSetAddress(ptr::null_mut(), texture, memory + 4, 12));
     is!(c, 0, cuTexRefGetAddress(&raw mut address, texture));
     is!(c, 1, cuTexRefGetArray(&raw mut bound, texture));
