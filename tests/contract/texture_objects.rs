@@ -28,8 +28,8 @@ fn code<T>(result: Result<T, Error>) -> CUresult {
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 const LINEAR: CUfilter_mode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
 
-/// Kernels that sample at (x, y) or x, fetch at an index, or add to a texel of a surface, and kernels that use
-/// references.
+/// PTX of kernels that sample at (x, y) or x, fetch at an index, or add to a texel of a surface, and of kernels that
+/// use references.
 const PTX: &str = "
 .version 7.0
 .target sm_52

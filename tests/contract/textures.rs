@@ -29,6 +29,7 @@ struct Case {
     texels: Texels,
     settings: CUDA_TEXTURE_DESC,
     instruction: &'static str,
+    /// The coordinates of each sample, and its channels, as bits.
     samples: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -54,7 +55,7 @@ fn number<T: std::str::FromStr>(text: Option<&str>) -> T {
 fn hex(text: &str) -> Vec<u32> {
     let word = |word| u32::from_str_radix(word, 16);
     text.split_whitespace()
-        .map(|w| word(w).unwrap_or_else(|error| panic!("{w}: {error}")))
+        .map(|w| word(w).unwrap_or_else(|error| panic!("not a hexadecimal word in the recorded file: {w}: {error}")))
         .collect()
 }
 
@@ -439,7 +440,7 @@ fn objects_and_their_arguments() {
     let mut read = plain();
     is!(c, 0, cuTexObjectGetTextureDesc(&raw mut read, object));
     c.that(read.filterMode.0 == 1 && read.maxAnisotropy == 4, || {
-        format!("{read:?}")
+        format!("{read:?}, expected filter mode 1 and anisotropy 4")
     });
     is!(c, 1, cuTexObjectGetResourceDesc(&raw mut of, 0));
     is!(c, 1, cuTexObjectGetResourceDesc(ptr::null_mut(), object));
@@ -624,7 +625,7 @@ fn references_of_a_module() {
     let (mut kind, mut channels) = (CUarray_format(0), 0);
     is!(c, 0, cuTexRefGetFormat(&raw mut kind, &raw mut channels, own));
     c.that(kind == CUarray_format::CU_AD_FORMAT_FLOAT && channels == 1, || {
-        format!("{kind:?} x {channels}")
+        format!("{kind:?} x {channels}, expected one float")
     });
     is!(c, 0, cuTexRefDestroy(own));
 }

@@ -42,8 +42,8 @@ pub(super) fn loads_and_stores() -> String {
     text
 }
 
-/// The parameters and registers of all kernels. `%map` is the address of the map, `%tile` the address in shared memory
-/// where the copy begins, `%bar` a barrier, `%out` a buffer in global memory.
+/// The parameters and registers of all kernels of this file. `%map` is the address of the map, `%tile` the address in
+/// shared memory where the copy begins, `%bar` a barrier, `%out` a buffer in global memory.
 const HEAD: &str = "(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 bytes, \
     .param .align 4 .b8 at[20], .param .align 2 .b8 offsets[6], .param .u32 start) {\n\
     .shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;\n\
