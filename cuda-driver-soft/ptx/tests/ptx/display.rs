@@ -1,15 +1,16 @@
-//! Operations print as PTX: every form of the table prints an opcode of the table for the same operation.
+//! Tests that operations print as PTX: the operation of each form in the table prints an opcode that the table lowers
+//! to the same operation.
 
 use ptx::every_form;
 use ptx::ir::{Mma, Op};
 use std::collections::HashSet;
 
-/// Forms whose operation does not print their opcode: they are lowered to another operation, or the IR does not keep
-/// all modifiers (the type of stack instructions).
+/// First parts of the opcodes whose operation prints another opcode: they are lowered to the operation of another
+/// instruction, or the IR does not keep all modifiers (the type of stack instructions).
 const OTHERS: &[&str] = &["createpolicy.", "red.async.", "alloca.", "stackrestore.", "stacksave."];
 
-/// Splits an opcode into its modifiers, in an order of their own. Types and shapes keep their order, because it
-/// matters.
+/// Splits an opcode into its words. The first list is sorted. The second list contains types and shapes, the words with
+/// digits, in the order of the opcode, because their order matters.
 fn modifiers(opcode: &str) -> (Vec<&str>, Vec<&str>) {
     let is_ordered = |word: &&str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
@@ -20,6 +21,7 @@ fn modifiers(opcode: &str) -> (Vec<&str>, Vec<&str>) {
     (others, ordered)
 }
 
+/// Returns the memory order of an access with `.mmio`.
 fn mmio_order(opcode: &str) -> Option<&str> {
     opcode.split_once(".mmio.")?.1.split('.').next()
 }
@@ -38,7 +40,7 @@ fn operations_print_their_opcodes() {
     let mut wrong = Vec::new();
     let mut orders = HashSet::new();
     for (opcode, op) in &forms {
-        // The order of an access with `.mmio` is part of its operation.
+        // The memory order of an access with `.mmio` is part of its operation.
         if let Some(order) = mmio_order(opcode) {
             assert_eq!(mmio_order(&op.to_string()), Some(order), "{opcode}");
             orders.insert(order);
@@ -53,5 +55,5 @@ fn operations_print_their_opcodes() {
         }
     }
     assert_eq!(orders, HashSet::from(["relaxed", "acquire", "release"]));
-    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} wrong forms:\n{}", wrong.len(), wrong.join("\n"));
 }

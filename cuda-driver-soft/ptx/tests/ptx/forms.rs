@@ -1,30 +1,32 @@
-//! Tests most opcodes with every plausible combination of modifiers and types: exactly the existing forms must be
-//! accepted.
+//! Tests many opcodes with combinations of modifiers and types: exactly the forms that exist must be accepted.
 //!
-//! A family is an opcode with a pool of modifiers and a list of types. Its instructions are put into one module, one
+//! A family is some opcodes with a pool of modifiers and a number of types. Its instructions are put into modules, one
 //! per line, and the lines without an error are counted and hashed. The counts and hashes in [`FAMILIES`] were computed
-//! with ptxas 13.5. With `PTXAS` set they are recomputed, and differing instructions are listed.
+//! with ptxas 13.5. With `PTXAS` set they are recomputed, and the test lists the instructions that only ptxas or only
+//! the loader accepts.
 
 use super::referee;
 use std::fmt::Write;
 
-/// A family, and the forms that ptxas accepts.
+/// A family, with the number and hash of the instructions that ptxas accepts.
 struct Family {
-    /// Opcodes, each with its fixed modifiers.
+    /// The opcodes, each with its fixed modifiers.
     opcodes: &'static [&'static str],
-    /// Optional modifiers, of which up to `most` are added, in this order.
+    /// Optional modifiers, separated by spaces. Up to `most` of them are added, in this order.
     pool: &'static str,
     most: usize,
     /// The number of types that end the opcode.
     types: usize,
-    /// The operands: `1`, `2` are registers of the first or second type, `w` is a register of twice the last type's
-    /// width.
+    /// The operands: `1` and `2` are registers of the first and the second type, `w` is the register that [`wide`]
+    /// returns for the last type. All else is copied.
     operands: &'static str,
+    /// The number of accepted instructions.
     accepted: usize,
+    /// The hash of the accepted instructions: see [`digest`].
     hash: u64,
 }
 
-/// Types, each with a register of that type.
+/// Types, each with a register for its values.
 pub(crate) const TYPES: &[(&str, &str)] = &[
     ("pred", "pp"),
     ("b8", "rb8"),
@@ -53,6 +55,7 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("e5m2x2", "rb16"),
 ];
 
+/// Declarations of all registers in operands.
 pub(crate) const REGISTERS: &str = ".reg .pred pp,pq; .reg .b8 rb8; .reg .b16 rb16; .reg .b32 rb32; .reg .b64 rb64; \
     .reg .b128 rb128; .reg .u16 ru16; .reg .u32 ru32; .reg .u64 ru64; .reg .s16 rs16; .reg .s32 rs32; \
     .reg .s64 rs64; .reg .f16 rf16; .reg .f32 rf32; .reg .f64 rf64;";
@@ -76,6 +79,7 @@ const fn family(
     }
 }
 
+// Opcodes and pools of modifiers for several families.
 const ARITHMETIC: &str = "sat ftz relu NaN lo hi wide approx full xorsign abs rn rz rm rp oob cc";
 const COMPARE: &[&str] = &[
     "setp.eq", "setp.ne", "setp.lt", "setp.le", "setp.gt", "setp.ge", "setp.lo", "setp.ls", "setp.hi", "setp.hs",
@@ -225,7 +229,7 @@ const FAMILIES: &[Family] = &[
     family(&["red.async.relaxed.cluster.mbarrier::complete_tx::bytes"], "shared::cluster add and inc min exch", 2, 1, "[rb32],1,[rb32]", (16, 0x5030_d55c_6f85_b1d5)),
 ];
 
-/// Returns all ways to choose up to `most` of the pool, in order.
+/// Returns all ways to choose up to `most` modifiers of the pool, in its order.
 fn choices<'a>(pool: &[&'a str], most: usize) -> Vec<Vec<&'a str>> {
     let mut all = vec![Vec::new()];
     let mut last: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
@@ -243,6 +247,7 @@ fn choices<'a>(pool: &[&'a str], most: usize) -> Vec<Vec<&'a str>> {
     all
 }
 
+/// Returns a register of twice the width of a 16-bit or 32-bit integer type, and `rb64` for all other types.
 fn wide(ty: &str) -> &str {
     match ty {
         "u16" => "ru32",
@@ -253,6 +258,7 @@ fn wide(ty: &str) -> &str {
     }
 }
 
+/// Returns all instructions of a family: each opcode with each choice of modifiers and each combination of types.
 fn instructions(family: &Family) -> Vec<String> {
     let pool: Vec<&str> = family.pool.split_whitespace().collect();
     let none = [("", "")];
@@ -291,7 +297,8 @@ fn instructions(family: &Family) -> Vec<String> {
     all
 }
 
-/// Returns, for each instruction, true if it is accepted in a kernel that begins with `head`.
+/// Returns, for each instruction, true if it is accepted in a kernel. `head` is the text before the instructions, up to
+/// and including the start of the kernel.
 pub(crate) fn accepted_lines(
     head: &str,
     instructions: &[String],
@@ -300,7 +307,7 @@ pub(crate) fn accepted_lines(
     let before = head.matches('\n').count() as u32;
     let mut all = Vec::with_capacity(instructions.len());
     for part in instructions.chunks(20_000) {
-        // Ends with an error, because ptxas would otherwise also compile the text.
+        // The last line is an error, because ptxas would otherwise also compile the text.
         let text = format!("{head}{}\nno_such_instruction;\n}}\n", part.join("\n"));
         let verdict = judge(&text);
         all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + before + 1))));
@@ -328,8 +335,12 @@ fn accepted_forms() {
     let mut wrong = String::new();
     let mut total = 0;
     for (number, family) in FAMILIES.iter().enumerate() {
-        // A family without a form would only show that everything is refused.
-        assert!(family.accepted > 0, "family {number} {:?}", family.opcodes);
+        // A family without accepted instructions would also pass if the loader refused its opcodes.
+        assert!(
+            family.accepted > 0,
+            "family {number} {:?} has no accepted instruction",
+            family.opcodes
+        );
         let instructions = instructions(family);
         total += instructions.len();
         let ours = accepted_lines(&head, &instructions, referee::ours);
@@ -357,7 +368,7 @@ fn accepted_forms() {
         if found != expected {
             let _ = writeln!(
                 wrong,
-                "family {number} {:?}: {found:x?} instead of {expected:x?}",
+                "family {number} {:?}: (number, hash) {found:x?} instead of {expected:x?}",
                 family.opcodes
             );
         }

@@ -1,4 +1,4 @@
-//! Tests of lowering: spot checks of the intermediate representation.
+//! Tests of lowering: spot checks of the intermediate representation of single statements and small modules.
 
 use super::referee::LIMITS;
 
@@ -12,7 +12,7 @@ fn load(text: &str) -> Arc<Module> {
         .module
 }
 
-/// Returns the instructions of the last function, one per line, without line numbers.
+/// Returns the instructions of the last function, each printed without its line number.
 fn body(text: &str) -> Vec<String> {
     let module = load(text);
     let body = module.functions.last().and_then(|f| f.body()).expect("it has a body");
@@ -56,7 +56,7 @@ fn constants_have_the_bits_of_the_type() {
 
 #[test]
 fn constant_expressions_match_ptxas() {
-    // The values that ptxas 13.5 computes for a variable's initial value.
+    // The initial values that ptxas 13.5 computes for a variable.
     let cases: &[(&str, u64)] = &[
         ("18446744073709551617", 1),
         ("0x10000000000000001", 1),
@@ -148,7 +148,7 @@ fn vectors_pack_and_unpack() {
         kernel(".reg .v4 .f32 v; mov.f32 %f0, v.w;"),
         ["r16 = Mov { ty: F32 } r23"]
     );
-    // Swapping needs the old values.
+    // A swap needs the old values of both registers.
     assert_eq!(
         kernel("mov.v2.u32 {%r0, %r1}, {%r1, %r0};"),
         [
@@ -298,7 +298,7 @@ fn instructions_know_their_place_in_the_source() {
         })
     };
     assert_eq!(place(0, 0), Some(((Some("a.cu"), 7, 3), None)));
-    // The place of another function, and of line 0, does not count.
+    // A `.loc` of another function does not apply, and one with line 0 is not a place.
     assert_eq!(place(1, 0), None);
     assert_eq!(place(1, 1), Some(((Some("b.h"), 9, 5), Some((Some("a.cu"), 14, 18)))));
     assert_eq!(place(1, 2), None);

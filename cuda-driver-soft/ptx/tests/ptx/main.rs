@@ -1,7 +1,8 @@
-//! Tests of the PTX loader against the verdicts of NVIDIA's assembler.
+//! Tests of the PTX loader: its verdicts against those of NVIDIA's assembler `ptxas` (`forms`, `operands`, `verdicts`),
+//! its intermediate representation (`lowering`, `display`), and damaged and large texts (`robustness`).
 //!
-//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, they are also
-//! compared with the verdicts of that assembler, and differences are printed.
+//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, the loader is also
+//! compared with that assembler, and a test fails if they disagree.
 
 extern crate cuda_driver_soft_ptx as ptx;
 

@@ -1,7 +1,7 @@
-//! Tests operands of every kind where instructions take registers, constants and addresses.
+//! Tests which operands instructions accept: registers, constants, addresses, vectors and other kinds.
 //!
-//! Each instruction is tried with every operand replaced by every candidate. As in `forms`, the number and hash of the
-//! accepted instructions were computed with ptxas 13.5, and are recomputed with `PTXAS` set.
+//! Each operand of each instruction is replaced by each candidate, one operand at a time. As in `forms`, the number and
+//! hash of the accepted instructions were computed with ptxas 13.5, and are recomputed with `PTXAS` set.
 
 use super::forms::{accepted_lines, digest};
 use super::referee;
@@ -18,6 +18,7 @@ const CANDIDATES: &[&str] = &[
     "[rb128]", "[vv]", "[rb16]", "[sv]", "[lv]", "[pa]", "[16]",
 ];
 
+/// The instructions whose operands are replaced.
 #[rustfmt::skip] // a list of short words
 const INSTRUCTIONS: &[&str] = &[
     "add.s32 ru32,ru32,ru32", "add.f32 rf32,rf32,rf32", "add.f64 rf64,rf64,rf64", "add.u16 ru16,ru16,ru16",
@@ -72,7 +73,7 @@ const HEAD: &str = ".version 9.5
     .reg .f16 rf16; .reg .f32 rf32; .reg .f64 rf64; .reg .v2 .b32 vv; .reg .v4 .f32 vw; .local .u32 lv;
 ";
 
-/// Returns the operands of an instruction: the text is split at the commas outside brackets.
+/// Splits the operands of an instruction at the commas outside brackets and braces.
 fn operands(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let (mut depth, mut start) = (0, 0);
@@ -136,7 +137,7 @@ fn operands_of_every_kind() {
     }
     let found = digest(&instructions, &ours);
     if found != expected {
-        let _ = writeln!(wrong, "{found:x?} instead of {expected:x?}");
+        let _ = writeln!(wrong, "(number, hash) {found:x?} instead of {expected:x?}");
     }
     assert!(wrong.is_empty(), "{wrong}");
 }

@@ -1,11 +1,11 @@
-//! Verdicts on PTX text, from the loader and from `ptxas` if it is present.
+//! Verdicts on PTX text: from the loader, and from the `ptxas` that the environment variable `PTXAS` names.
 
 use ptx::{Limits, Severity};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Messages by line; line 0 is the module as a whole. Empty if the text is accepted.
+/// Error messages by line; line 0 is the module as a whole. Empty if the text is accepted.
 pub(crate) type Verdict = BTreeMap<u32, Vec<String>>;
 
 /// The limits with which the stored verdicts were made.
@@ -16,7 +16,7 @@ pub(crate) const LIMITS: Limits = Limits {
     threads: 1,
 };
 
-/// Returns the loader's verdict.
+/// Returns the loader's verdict with [`LIMITS`].
 pub(crate) fn ours(text: &str) -> Verdict {
     judged(text, &LIMITS)
 }
@@ -36,7 +36,7 @@ pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
     verdict
 }
 
-/// Returns the assembler to compare with, if the environment names one; otherwise reports that there is none.
+/// Returns the assembler to compare with, if `PTXAS` names one; otherwise prints that the test needs it.
 pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PTXAS").map(PathBuf::from);
     if path.is_none() {
@@ -45,7 +45,7 @@ pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     path
 }
 
-/// Returns the verdict of ptxas.
+/// Returns the verdict of ptxas for `sm_90`. `test` becomes part of the name of a temporary file.
 pub(crate) fn theirs(ptxas: &PathBuf, test: &str, text: &str) -> Verdict {
     let file = std::env::temp_dir().join(format!("{test}-{}.ptx", std::process::id()));
     std::fs::write(&file, text).expect("the temporary folder can be written");

@@ -1,8 +1,9 @@
-//! Tests that no input makes the loader panic, hang, or run out of memory.
+//! Tests that no input makes the loader panic, hang, or run out of memory, and that its results do not depend on the
+//! number of threads.
 
 use super::referee::LIMITS;
 
-/// A small generator of pseudo-random numbers, the same on every run.
+/// A small generator of pseudo-random numbers, which are the same on every run.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +19,7 @@ impl Random {
     }
 }
 
-/// Loads a text and lowers it if it is accepted.
+/// Loads a text, and lowers it if it is accepted. Returns true if it is.
 fn run(text: &[u8]) -> bool {
     match ptx::load(text, &LIMITS) {
         Ok(loaded) => {
@@ -36,7 +37,8 @@ fn run(text: &[u8]) -> bool {
     }
 }
 
-/// Returns the PTX modules of this repository followed by the texts of `verdicts.txt`, and the number of modules.
+/// Returns the PTX modules of this repository, followed by the texts of `verdicts.txt`, each as a module and as the
+/// body of a kernel; and the number of modules of this repository.
 fn seeds() -> (Vec<Vec<u8>>, usize) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
     let mut seeds: Vec<Vec<u8>> = Vec::new();
@@ -121,7 +123,7 @@ fn mutations() {
     for round in 0..20000 {
         let some = if random.below(2) == 0 { modules } else { seeds.len() };
         let mut text = seeds[random.below(some)].clone();
-        // Large modules are cut, so that more of them can be tried.
+        // Cuts most large modules, so that the test is fast.
         if text.len() > 6000 && random.below(4) > 0 {
             let cut = 200 + random.below(5000);
             text.truncate(cut);
@@ -201,7 +203,7 @@ fn depth_and_size_are_limited() {
 /// Checks that a text is refused, and returns the number of lines of its log.
 fn errors(text: &str) -> usize {
     let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
-    // A line consists of a message of bounded length and a name.
+    // A line consists of a message of bounded length and a name from the text.
     assert!(failure.log.len() < 300 * failure.log.lines().count() + 4 * text.len());
     failure.log.lines().count()
 }
@@ -246,7 +248,7 @@ fn products_of_a_short_text_are_limited() {
     };
     assert_eq!(calls(10), Ok(()));
     assert!(calls(5000).expect_err("refused").contains("Too many call targets"));
-    // The limit of each function depends on its length, so that many short functions have few targets together.
+    // The limit for a function depends on its length, so that many short functions have few targets in total.
     assert!(jumps(200).expect_err("refused").contains("Too many branch targets"));
     assert!(calls(200).expect_err("refused").contains("Too many call targets"));
     let statics = |name_bytes: usize, count: usize| {
@@ -276,12 +278,12 @@ fn products_of_a_short_text_are_limited() {
     );
 }
 
-/// No input takes quadratic time: each of these texts would otherwise take minutes.
+/// Loading takes no quadratic time: with quadratic time, each of these texts would take minutes.
 #[test]
 fn large_texts_with_errors_are_fast() {
     let head = ".version 9.0\n.target sm_90\n.entry k() {";
     let start = std::time::Instant::now();
-    // One line of only unknown words, and as many labels.
+    // 100,000 instructions in one line with undeclared operands, and as many jumps to an undefined label.
     run(format!("{head}{}}}", "add.s32 x,y,z;".repeat(100_000)).as_bytes());
     let labels: String = (0..100_000).map(|i| format!("L{i}:bra x;\n")).collect();
     run(format!("{head}{labels}}}").as_bytes());
@@ -328,8 +330,8 @@ fn large_texts_with_errors_are_fast() {
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
-/// Returns a module of so many functions, each of which has 1,000 instructions `shfl`, which get two warnings each, and
-/// 100 errors if it is wrong.
+/// Returns a module with this number of functions, each with 1,000 `shfl` instructions, which cause two warnings each.
+/// A function for whose number `is_wrong` returns true also has 100 errors.
 fn shuffles(functions: usize, is_wrong: impl Fn(usize) -> bool) -> String {
     let function = |number: usize| {
         let errors = if is_wrong(number) { "neg.s32 %r, %x;\n" } else { "" }.repeat(100);
@@ -350,7 +352,7 @@ fn warnings_are_bounded_and_hide_no_error() {
     let log = info(60);
     assert_eq!(log.lines().count(), 100_001);
     assert!(log.ends_with("ptxas warning : 20000 more messages left out"));
-    // The errors come after more warnings than are kept.
+    // The errors follow more warnings than are kept.
     let wrong = shuffles(60, |number| number == 59);
     for threads in [1, 4, 100] {
         let limits = ptx::Limits { threads, ..LIMITS };
@@ -368,10 +370,10 @@ fn warnings_are_bounded_and_hide_no_error() {
     }
 }
 
-/// More errors than are kept, found by several threads.
+/// Loads a module with more errors than are kept.
 #[test]
 fn many_errors_do_not_depend_on_threads() {
-    // Each has two errors.
+    // Each instruction has two errors.
     let errors = "neg.s32 %r, %x;\n".repeat(1000);
     let function = |number: usize| format!(".entry k{number}() {{ .reg .b32 %r;\n{errors}ret; }}\n");
     let all: String = (0..150).map(function).collect();

@@ -1,7 +1,8 @@
-//! Tests of the verdicts in `verdicts.txt` on modules and snippets.
+//! Tests of the loader's verdicts on the modules and snippets in `verdicts.txt`, and of its logs.
 //!
-//! A block is `#### kind`, the text, and lines that start with `= `: `= ok`, or the messages as `= line: message`,
-//! counted from the text's first line. `= ptxas accepts` (or `refuses`) marks the few intended differences.
+//! A block of that file is a line `#### kind`, the text, and lines that start with `= `: `= ok`, or the messages as
+//! `= line: message`. Lines are counted from the text's first line; 0 is the module as a whole. `= ptxas accepts` or
+//! `= ptxas refuses` marks the few intended differences. [`module()`] describes the kinds.
 
 use super::referee::{self, Verdict};
 
@@ -18,6 +19,7 @@ const REGISTERS: &str = "
 .reg .f64 d;
 ";
 
+/// The variables and the function of blocks of kind `variables`.
 const VARIABLES: &str = "
 .global .align 8 .u32 g[4];
 .shared .u32 sh;
@@ -25,16 +27,20 @@ const VARIABLES: &str = "
 .func fn() {ret;}
 ";
 
+/// The functions of blocks of kind `calls`.
 const FUNCTIONS: &str = "
 .func (.reg .u32 r) fr(.reg .u32 a) {mov.u32 r,a; ret;}
 .func (.param .b32 r) fp(.param .b32 a, .param .align 8 .b8 v[16]) {ret;}
 .func none() {ret;}
 ";
 
+/// A block of `verdicts.txt`.
 struct Block {
+    /// Number of the line with the kind.
     line: usize,
     kind: String,
     text: String,
+    /// The lines that start with `= `, without that start.
     verdict: Vec<String>,
 }
 
@@ -65,6 +71,10 @@ fn blocks() -> Vec<Block> {
 }
 
 /// Returns the module of a block, and the number of lines before its text.
+///
+/// The text of a `module` is a module; one without `.version` gets a header. The text of the other kinds is the body of
+/// a kernel with [`REGISTERS`]: nothing is added for `body`, parameters for `params`, [`VARIABLES`] before the kernel
+/// for `variables`, and [`FUNCTIONS`] for `calls`.
 fn module(block: &Block) -> (String, u32) {
     let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
     let (before, after) = match block.kind.as_str() {
@@ -164,7 +174,7 @@ fn the_log_matches_a_drivers() {
 
 #[test]
 fn logs_of_a_driver() {
-    // The logs of driver 580 on an H200, except for its own version.
+    // The logs of driver 580 on an H200, except for the PTX version that it states as its current one.
     let last = "\nptxas fatal   : Ptx assembly aborted due to errors";
     let line = |text: &str| format!("ptxas application ptx input, line {text}");
     let head = ".version 6.4\n.target sm_52\n.address_size 64\n";
