@@ -115,6 +115,7 @@ mod stream_attributes;
 mod streams;
 mod tensor_copies;
 mod texture_formats;
+mod texture_anisotropy;
 mod texture_gradients;
 mod texture_objects;
 mod textures;

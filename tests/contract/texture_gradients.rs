@@ -12,42 +12,68 @@ use crate::textures::{description, fill, plain, run, texture};
 /// The number of gradients of a pattern.
 const COUNT: usize = 128;
 
-/// Returns a texture whose texels have the number of their level. `flags` are those of a cube map, or 0.
-fn levels(axes: usize, edge: usize, count: u32, flags: u32) -> u64 {
-    let dimension = |axis: usize| if axis < axes { edge } else { 0 };
-    let cube = flags != 0;
-    let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
-        Width: edge,
-        Height: dimension(1),
-        Depth: if cube { 6 } else { dimension(2) },
-        Format: CUarray_format::CU_AD_FORMAT_FLOAT,
-        NumChannels: 1,
-        Flags: flags,
-    };
-    let mut mipmap = null_mut();
-    ok!(cuMipmappedArrayCreate(&raw mut mipmap, &raw const descriptor, count));
-    for level in 0..count {
-        let mut array = null_mut();
-        ok!(cuMipmappedArrayGetLevel(&raw mut array, mipmap, level));
-        let size = |axis: usize| dimension(axis).checked_shr(level).unwrap_or(0).max(1);
-        let depth = if cube { 6 } else { size(2) };
-        let texels = (level as f32).to_le_bytes().repeat(size(0) * size(1) * depth);
-        fill(array, &texels, size(0) * 4, size(1), depth);
+/// A texture of a mipmapped array of floats, with linear filtering.
+pub(crate) struct Mipmap {
+    /// The number of axes; 2 for a cube map.
+    pub(crate) axes: usize,
+    /// The number of texels along each axis.
+    pub(crate) edge: usize,
+    /// The number of levels.
+    pub(crate) count: u32,
+    /// The flags of a cube map, or 0.
+    pub(crate) flags: u32,
+    /// `maxAnisotropy`.
+    pub(crate) ratio: u32,
+}
+
+impl Mipmap {
+    /// Creates the texture. `texels` gets the number of a level and its size, and returns its texels.
+    pub(crate) fn texture(&self, texels: impl Fn(u32, [usize; 3]) -> Vec<f32>) -> u64 {
+        let dimension = |axis: usize| if axis < self.axes { self.edge } else { 0 };
+        let cube = self.flags != 0;
+        let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+            Width: self.edge,
+            Height: dimension(1),
+            Depth: if cube { 6 } else { dimension(2) },
+            Format: CUarray_format::CU_AD_FORMAT_FLOAT,
+            NumChannels: 1,
+            Flags: self.flags,
+        };
+        let mut mipmap = null_mut();
+        ok!(cuMipmappedArrayCreate(
+            &raw mut mipmap,
+            &raw const descriptor,
+            self.count
+        ));
+        for level in 0..self.count {
+            let mut array = null_mut();
+            ok!(cuMipmappedArrayGetLevel(&raw mut array, mipmap, level));
+            let size = |axis: usize| dimension(axis).checked_shr(level).unwrap_or(0).max(1);
+            let size = [size(0), size(1), if cube { 6 } else { size(2) }];
+            let bytes: Vec<u8> = texels(level, size).into_iter().flat_map(f32::to_le_bytes).collect();
+            fill(array, &bytes, size[0] * 4, size[1], size[2]);
+        }
+        let mut settings = plain();
+        settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP; 3];
+        settings.flags = CU_TRSF_NORMALIZED_COORDINATES;
+        settings.filterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
+        settings.mipmapFilterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
+        settings.maxMipmapLevelClamp = 20.0;
+        settings.maxAnisotropy = self.ratio;
+        let mipmap = CUDA_RESOURCE_DESC_st__res__mipmap {
+            hMipmappedArray: mipmap,
+        };
+        let resource = description(
+            CUresourcetype::CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+            CUDA_RESOURCE_DESC_st__res { mipmap },
+        );
+        texture(&resource, &settings)
     }
-    let mut settings = plain();
-    settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP; 3];
-    settings.flags = CU_TRSF_NORMALIZED_COORDINATES;
-    settings.filterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
-    settings.mipmapFilterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
-    settings.maxMipmapLevelClamp = 20.0;
-    let mipmap = CUDA_RESOURCE_DESC_st__res__mipmap {
-        hMipmappedArray: mipmap,
-    };
-    let resource = description(
-        CUresourcetype::CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
-        CUDA_RESOURCE_DESC_st__res { mipmap },
-    );
-    texture(&resource, &settings)
+}
+
+/// Returns a texture whose texels have the number of their level.
+pub(crate) fn levels(mipmap: &Mipmap) -> u64 {
+    mipmap.texture(|level, size| vec![level as f32; size.into_iter().product()])
 }
 
 /// Returns the gradients of a pattern: three components along x, and three along y. Components beyond `axes` are 0.
@@ -83,11 +109,20 @@ fn gradients(axes: usize, pattern: u32) -> Vec<Vec<u32>> {
 fn levels_match_a_gpus() {
     let mut gpu = Gpu::new();
     let solid = "{r0, r1, r2, r2}], {c0, c1, c2, c2}, {c3, c4, c5, c5};";
+    let of = |axes, edge, count, flags| {
+        levels(&Mipmap {
+            axes,
+            edge,
+            count,
+            flags,
+            ratio: 0,
+        })
+    };
     let geometries = [
-        ("1d", 1, levels(1, 256, 9, 0), "{r0}], {c0}, {c3};"),
-        ("2d", 2, levels(2, 256, 9, 0), "{r0, r1}], {c0, c1}, {c3, c4};"),
-        ("3d", 3, levels(3, 32, 6, 0), solid),
-        ("cube", 3, levels(2, 64, 7, CUDA_ARRAY3D_CUBEMAP), solid),
+        ("1d", 1, of(1, 256, 9, 0), "{r0}], {c0}, {c3};"),
+        ("2d", 2, of(2, 256, 9, 0), "{r0, r1}], {c0, c1}, {c3, c4};"),
+        ("3d", 3, of(3, 32, 6, 0), solid),
+        ("cube", 3, of(2, 64, 7, CUDA_ARRAY3D_CUBEMAP), solid),
     ];
     let mut wrong = String::new();
     for line in include_str!("textures/gradients.txt").lines().skip(1) {

@@ -9,6 +9,7 @@ mod tiles;
 
 pub use tiles::{TileGrid, TileLayout, TileMemory, TilePart, TilePlace, Tiles};
 
+pub use crate::semantics::texture::anisotropy::Anisotropy;
 pub use crate::semantics::texture::block::Block;
 pub use crate::semantics::texture::place::Address;
 pub use crate::semantics::texture::texel::{Channel, Read};
@@ -119,6 +120,8 @@ pub struct Sampler {
     pub bias: f32,
     /// Lowest and highest mipmap level.
     pub clamp: [f32; 2],
+    /// The settings for anisotropic filtering, if there is any.
+    pub anisotropy: Option<Anisotropy>,
     /// True if faces of a cube are filtered across their edges.
     pub seamless: bool,
 }

@@ -15,7 +15,8 @@ use crate::object::device::Device;
 use crate::object::leak;
 use crate::state::error::{Error, Result};
 use engine::texture::{
-    self, Address, Block, Channel, Object, Plane, Read, Sampler, Storage, TexelArray as Image, TextureShape as Shape,
+    self, Address, Anisotropy, Block, Channel, Object, Plane, Read, Sampler, Storage, TexelArray as Image,
+    TextureShape as Shape,
 };
 
 const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
@@ -224,6 +225,7 @@ pub(crate) fn sampler(image: &Image, settings: &TextureSettings) -> Sampler {
         mip_linear: settings.mip_filter == LINEAR,
         bias: settings.bias,
         clamp: settings.clamp,
+        anisotropy: Anisotropy::new(settings.anisotropy),
         seamless: has(SEAMLESS),
     }
 }

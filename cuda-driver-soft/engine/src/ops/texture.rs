@@ -9,6 +9,7 @@ use crate::code::registers::RegFile;
 use crate::code::texture::TextureInst;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
+use crate::semantics::texture::anisotropy::Sample;
 use crate::semantics::texture::level::{self, Choice, Levels};
 use crate::semantics::texture::place::{self, Address, TexelPair};
 use crate::semantics::texture::texel::{self, Channel, Read, WeightedTexel};
@@ -129,6 +130,8 @@ struct SamplePoint<'a> {
     layer: u32,
     /// Coordinates; 0 for axes beyond `axes`.
     at: [f32; 3],
+    /// The offset of the point from these coordinates along the first two axes, in texels.
+    shift: [f64; 2],
     /// The number of axes.
     axes: usize,
     offsets: [i64; 3],
@@ -185,6 +188,7 @@ fn sample(
     let base = image.levels[0];
     let mut sampler = sampler.clone();
     let (mut axes, mut layer) = (axes, layer);
+    let of_cube = matches!(image.shape, TextureShape::Cube | TextureShape::ACube);
     match image.shape {
         TextureShape::Cube | TextureShape::ACube => {
             let (face, on_face) = cube::face(at);
@@ -206,14 +210,13 @@ fn sample(
         bias: sampler.bias,
         clamp: sampler.clamp,
         count: image.levels.len() as u32,
+        anisotropy: sampler.anisotropy,
     };
-    let levels = match tex.level {
-        _ if image.levels.len() == 1 => Levels { first: 0, fraction: 0 },
-        // An H200 does not add the bias here.
-        Level::Base | Level::Gather(_) => level::levels(0.0, &Choice { bias: 0.0, ..choice }),
-        Level::Given => level::levels(f32::from_bits(word(written)), &choice),
+    let mut line = None;
+    let lod = match tex.level {
+        Level::Base | Level::Gather(_) => 0.0,
+        Level::Given => f32::from_bits(word(written)),
         Level::Gradient(each) => {
-            let of_cube = matches!(image.shape, TextureShape::Cube | TextureShape::ACube);
             // An H200 multiplies by the size for coordinates that are not normalized, too.
             let part = |first: usize| -> [f32; 3] {
                 std::array::from_fn(|i| {
@@ -225,13 +228,24 @@ fn sample(
                 })
             };
             let (x, y) = (part(written), part(written + usize::from(each)));
-            let lod = if of_cube {
-                gradient::level_of_cube(direction, x, y, base.size[0])
+            let footprint = if of_cube {
+                gradient::footprint_on_cube(direction, x, y, base.size[0])
             } else {
-                gradient::level(x, y)
+                gradient::footprint(x, y, axes)
             };
-            level::levels(lod, &choice)
+            let (lod, along) = match sampler.anisotropy {
+                Some(anisotropy) => anisotropy.samples(&footprint),
+                None => (footprint.longer, None),
+            };
+            line = along;
+            lod
         }
+    };
+    let levels = match tex.level {
+        _ if image.levels.len() == 1 => Levels { first: 0, fraction: 0 },
+        // An H200 does not add the bias here.
+        Level::Base | Level::Gather(_) => level::levels(lod, &Choice { bias: 0.0, ..choice }),
+        _ => level::levels(lod, &choice),
     };
     let point = SamplePoint {
         image,
@@ -239,6 +253,7 @@ fn sample(
         plane: image.levels[levels.first as usize],
         layer,
         at,
+        shift: [0.0; 2],
         axes,
         offsets,
     };
@@ -248,6 +263,17 @@ fn sample(
     }
     let next = image.levels.get(levels.first as usize + 1);
     let next = next.filter(|_| levels.fraction != 0);
+    if let Some(line) = line.filter(|_| point.has_means()) {
+        let direction = of_cube.then_some(direction);
+        let second = next.map_or(0, |_| levels.fraction);
+        let mut sums = Sums::default();
+        sums.add(view, &point, direction, line.in_larger(second), 256 - second)?;
+        if let Some(next) = next {
+            let point = SamplePoint { plane: *next, ..point };
+            sums.add(view, &point, direction, line.in_smaller(second), second)?;
+        }
+        return Ok(convert(tex, sums.0.map(|sum| (sum as f32).to_bits())));
+    }
     if !point.is_filtered() && next.is_none() {
         let texel = point.nearest(view)?;
         return Ok(convert(tex, unfiltered(image, &sampler, texel)));
@@ -361,7 +387,9 @@ impl SamplePoint<'_> {
             if axis >= self.axes.max(2) {
                 return TexelPair { first: 0, fraction: 0 };
             }
-            let mut place = place::around(self.at[axis], self.size(axis), self.mode(axis), self.sampler.normalized);
+            let shift = self.shift.get(axis).copied().unwrap_or(0.0);
+            let (size, mode) = (self.size(axis), self.mode(axis));
+            let mut place = place::around(self.at[axis], shift, size, mode, self.sampler.normalized);
             place.first += self.offsets[axis];
             place
         })
@@ -407,15 +435,46 @@ impl SamplePoint<'_> {
 impl SamplePoint<'_> {
     /// Returns true if texels are filtered. Integers that are read as elements never are.
     fn is_filtered(&self) -> bool {
+        self.sampler.linear && self.has_means()
+    }
+
+    /// Returns true if a mean of texels is not an integer that is read as an element.
+    fn has_means(&self) -> bool {
         let is_float = matches!(self.image.channel, Channel::Float | Channel::Half);
-        self.sampler.linear && (self.sampler.read != Read::Element || is_float)
+        self.sampler.read != Read::Element || is_float
+    }
+
+    /// Returns the result for this level alone, without the conversion to the type of the instruction.
+    fn color(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
+        if !self.is_filtered() {
+            let texel = self.nearest(view)?;
+            return Ok(unfiltered(self.image, self.sampler, texel));
+        }
+        let mut parts = Parts::default();
+        self.parts(view, 256, &mut parts)?;
+        Ok(parts.mean(self.image, self.sampler))
+    }
+
+    /// Returns the point at an offset. `direction` selects this point in a cube map.
+    fn shifted(&self, direction: Option<[f32; 3]>, offset: [f64; 2]) -> Self {
+        let Some(direction) = direction else {
+            return SamplePoint { shift: offset, ..*self };
+        };
+        let edge = f64::from(self.plane.size[0]);
+        let (face, on_face) = cube::face(cube::stepped(direction, offset.map(|texels| texels * 2.0 / edge)));
+        SamplePoint {
+            layer: self.layer / 6 * 6 + face,
+            at: [on_face[0], on_face[1], 0.0],
+            ..*self
+        }
     }
 
     /// Reads the nearest texel.
     fn nearest(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
         let index = std::array::from_fn(|axis| {
             let (size, mode) = (self.size(axis), self.mode(axis));
-            let index = place::nearest(self.at[axis], size, mode, self.sampler.normalized);
+            let shift = self.shift.get(axis).copied().unwrap_or(0.0);
+            let index = place::nearest(self.at[axis], shift, size, mode, self.sampler.normalized);
             index + self.offsets[axis]
         });
         self.read(view, index)
@@ -499,6 +558,30 @@ impl Parts {
             let planes = &self.planes[component][..self.count];
             texel::mean(image.channel, sampler.read, color(image, component), planes)
         })
+    }
+}
+
+/// The weighted sums of the samples along a line, by channel.
+#[derive(Default)]
+struct Sums([f64; 4]);
+
+impl Sums {
+    /// Adds the samples of a level, with a weight of `share` / 256. `direction` selects the point in a cube map.
+    fn add(
+        &mut self,
+        view: &mut Texels<'_, '_>,
+        point: &SamplePoint<'_>,
+        direction: Option<[f32; 3]>,
+        samples: impl Iterator<Item = Sample>,
+        share: u32,
+    ) -> Result<(), ()> {
+        for sample in samples.filter(|sample| sample.weight > 0.0) {
+            let color = point.shifted(direction, sample.offset).color(view)?;
+            for (sum, channel) in self.0.iter_mut().zip(color) {
+                *sum += f64::from(f32::from_bits(channel)) * sample.weight * f64::from(share) / 256.0;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -10,9 +10,11 @@
 //! | [`texel`] | the values of texels, and their weighted mean |
 //! | [`block`] | the texels of block-compressed formats |
 //! | [`cube`] | the face of a cube for a direction |
-//! | [`gradient`] | the level of detail for gradients |
+//! | [`gradient`] | the footprint of gradients, and its level of detail |
+//! | [`anisotropy`] | the samples along the longer axis of a footprint |
 //! | [`level`] | the levels of a mipmap for a level of detail |
 
+pub mod anisotropy;
 pub mod block;
 pub mod cube;
 pub mod gradient;

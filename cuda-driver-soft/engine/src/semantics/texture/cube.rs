@@ -30,6 +30,27 @@ pub fn face(direction: [f32; 3]) -> (u32, [f32; 2]) {
     (face, [on_face(s), on_face(t)])
 }
 
+/// Returns the numbers of the two components of a direction that select the place on a face.
+pub fn axes(face: u32) -> [usize; 2] {
+    match face / 2 {
+        0 => [1, 2],
+        1 => [0, 2],
+        _ => [0, 1],
+    }
+}
+
+/// Returns a direction that goes through the plane of its face this much farther along the [axes] of the face, on which
+/// the face is from -1 to 1.
+pub fn stepped(direction: [f32; 3], by: [f64; 2]) -> [f32; 3] {
+    let (face, _) = face(direction);
+    let major = f64::from(direction[(face / 2) as usize].abs());
+    let mut to = direction.map(f64::from);
+    for (axis, step) in axes(face).into_iter().zip(by) {
+        to[axis] += step * major;
+    }
+    to.map(|part| part as f32)
+}
+
 /// Returns the face and the position of a texel whose indexes on a face may be beyond one edge, by one texel: then it
 /// is on the adjacent face. Returns `None` beyond a corner. Faces have `edge` texels in each direction.
 pub fn across(face_: u32, [x, y]: [i64; 2], edge: u32) -> Option<(u32, [u32; 2])> {

@@ -1,8 +1,8 @@
-//! The level of detail for gradients, as an H200 computes it: with floating-point numbers of ten significant bits, and
-//! estimates of lengths and of the logarithm.
+//! The footprint of gradients and its level of detail, as an H200 computes them: with floating-point numbers of ten
+//! significant bits, and estimates of lengths and of the logarithm.
 //!
-//! The level is the logarithm of the longest of four vectors: the two gradients `x` and `y`, and 11/16 of their sum and
-//! of their difference, which estimate the axes of the ellipse that the gradients span.
+//! Without anisotropic filtering, the level is the logarithm of the longest of four vectors: the two gradients `x` and
+//! `y`, and 11/16 of their sum and of their difference, which estimate the axes of the ellipse that the gradients span.
 
 use super::cube;
 
@@ -59,33 +59,70 @@ fn logarithm(length: f64) -> f32 {
     (exponent * 256 + i32::from(LOGARITHM[(bits >> 44) as usize & 0xff])) as f32 / 256.0
 }
 
-/// Returns the level of detail for gradients in texels.
-pub fn level(x: [f32; 3], y: [f32; 3]) -> f32 {
+/// The part of a texture that gradients span: an ellipse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Footprint {
+    /// The level of detail for the length of the longer axis.
+    pub longer: f32,
+    /// The level of detail for the length of the shorter axis, which is minus infinity if that length is 0. `None` if the
+    /// ellipse counts as a circle.
+    pub shorter: Option<f32>,
+    /// A vector along the longer axis.
+    pub axis: [f64; 2],
+}
+
+/// Returns the footprint of gradients in texels.
+///
+/// An H200 estimates the length of the shorter axis by the area of the parallelogram that the gradients span, divided by
+/// the length of the longer axis. It does so for one and two dimensions only: in three, the footprint counts as a sphere.
+pub fn footprint(x: [f32; 3], y: [f32; 3], axes: usize) -> Footprint {
     let [x, y] = [x, y].map(|gradient| gradient.map(f64::from));
-    logarithm(longest(x, y, true))
-}
-
-/// Returns the greatest length of the two gradients and, if `diagonals` is true, of 11/16 of their sum and difference.
-fn longest(x: [f64; 3], y: [f64; 3], diagonals: bool) -> f64 {
-    let either = length(x).max(length(y));
-    if !diagonals {
-        return either;
+    let (length, axis) = longest(x, y, true);
+    let longer = logarithm(length);
+    Footprint {
+        longer,
+        shorter: (axes < 3).then(|| logarithm(area(x, y)) - longer),
+        axis,
     }
-    let [x, y] = [x, y].map(|vector| vector.map(cut));
-    let of_both = |sign: f64| {
-        length(std::array::from_fn(|i| {
-            eleven_sixteenths(cut((x[i] + sign * y[i]).abs()))
-        }))
-    };
-    either.max(of_both(1.0)).max(of_both(-1.0))
 }
 
-/// Returns the level of detail for gradients of a direction into a cube map whose faces have `edge` texels in each
-/// direction.
+/// Returns the area of a parallelogram in the plane. An H200 rounds the products to ten significant bits.
+fn area(x: [f64; 3], y: [f64; 3]) -> f64 {
+    let product = |a: f64, b: f64| {
+        let product = cut(a) * cut(b);
+        // Half of the last bit is added before the rest is cut off.
+        cut(product + product.signum() * power(product.abs()) / 1024.0)
+    };
+    (product(x[0], y[1]) - product(x[1], y[0])).abs()
+}
+
+/// Returns the greatest length of the two gradients and, if `diagonals` is true, of 11/16 of their sum and difference;
+/// and the first two components of that vector.
+fn longest(x: [f64; 3], y: [f64; 3], diagonals: bool) -> (f64, [f64; 2]) {
+    let mut longest = (length(x), [x[0], x[1]]);
+    let mut compare = |length: f64, vector: [f64; 3]| {
+        if length > longest.0 || longest.0.is_nan() {
+            longest = (length, [vector[0], vector[1]]);
+        }
+    };
+    compare(length(y), y);
+    if diagonals {
+        let [x, y] = [x, y].map(|vector| vector.map(cut));
+        for sign in [1.0, -1.0] {
+            let both: [f64; 3] = std::array::from_fn(|i| x[i] + sign * y[i]);
+            compare(length(both.map(|part| eleven_sixteenths(cut(part.abs())))), both);
+        }
+    }
+    longest
+}
+
+/// Returns the footprint for gradients of a direction into a cube map whose faces have `edge` texels in each direction.
+/// Its axis is in the [axes](cube::axes) of the direction's face.
 ///
 /// An H200 compares the place on the cube of the direction with those of `direction + x` and `direction + y`. If one of
-/// these is on another face, the sum and the difference of the gradients do not count.
-pub fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -> f32 {
+/// these is on another face, the sum and the difference of the gradients do not count, and the footprint counts as a
+/// circle.
+pub fn footprint_on_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -> Footprint {
     let (face, _) = cube::face(direction);
     let [on_x, on_y] = [x, y].map(|gradient| {
         let end: [f64; 3] = std::array::from_fn(|i| f64::from(direction[i]) + f64::from(gradient[i]));
@@ -97,7 +134,14 @@ pub fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -
         let step = |i: usize| (to[i] - from[i]) * f64::from(edge) / 2.0;
         (other == face, [step(0), step(1), 0.0])
     });
-    logarithm(longest(on_x.1, on_y.1, on_x.0 && on_y.0))
+    let on_one_face = on_x.0 && on_y.0;
+    let (length, axis) = longest(on_x.1, on_y.1, on_one_face);
+    let longer = logarithm(length);
+    Footprint {
+        longer,
+        shorter: on_one_face.then(|| logarithm(area(on_x.1, on_y.1)) - longer),
+        axis,
+    }
 }
 
 /// Returns the place of a direction through `other` in the plane of `face`, which extends from -1 to 1 there. The
@@ -105,13 +149,8 @@ pub fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -
 fn unfolded(direction: [f64; 3], face: u32, other: u32) -> [f64; 2] {
     let axis = |face: u32| (face / 2) as usize;
     let sign = |face: u32| if face & 1 == 0 { 1.0 } else { -1.0 };
-    let across: [usize; 2] = match axis(face) {
-        0 => [1, 2],
-        1 => [0, 2],
-        _ => [0, 1],
-    };
     let major = direction[axis(other)].abs();
-    across.map(|i| {
+    cube::axes(face).map(|i| {
         if axis(other) == i {
             sign(other) * (2.0 - direction[axis(face)] * sign(face) / major)
         } else {
@@ -129,6 +168,14 @@ fn unfolded(direction: [f64; 3], face: u32, other: u32) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn level(x: [f32; 3], y: [f32; 3]) -> f32 {
+        footprint(x, y, 3).longer
+    }
+
+    fn level_of_cube(direction: [f32; 3], x: [f32; 3], y: [f32; 3], edge: u32) -> f32 {
+        footprint_on_cube(direction, x, y, edge).longer
+    }
 
     #[test]
     fn the_longest_vector_decides() {
@@ -160,5 +207,20 @@ mod tests {
         assert_eq!(level_of_cube([-1.0, 0.0, 0.0], [0.0; 3], [1.0, -1.0, 0.0], 64), 6.0);
         // Inside of a face: half of it.
         assert_eq!(level_of_cube([0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0; 3], 64), 5.0);
+    }
+
+    #[test]
+    fn the_shorter_axis_is_the_area_through_the_longer_one() {
+        let of = footprint([8.0, 0.0, 0.0], [0.0, 2.0, 0.0], 2);
+        assert_eq!((of.longer, of.shorter, of.axis), (3.0, Some(1.0), [8.0, 0.0]));
+        // Gradients in the same direction have no area.
+        let of = footprint([0.0, 4.0, 0.0], [0.0, -4.0, 0.0], 2);
+        assert_eq!(of.shorter, Some(f32::NEG_INFINITY));
+        assert_eq!(of.axis, [0.0, 8.0]);
+        assert_eq!(footprint([8.0, 0.0, 0.0], [0.0, 2.0, 0.0], 3).shorter, None);
+        // On a cube only if both gradients stay on the face.
+        let on_face = |x: f32| footprint_on_cube([0.0, 0.0, 1.0], [x, 0.0, 0.0], [0.0, 0.25, 0.0], 64);
+        assert_eq!((on_face(0.5).longer, on_face(0.5).shorter), (4.0, Some(3.0)));
+        assert_eq!(on_face(2.0).shorter, None);
     }
 }

@@ -1,5 +1,7 @@
 //! Selects the levels of a mipmap that are sampled for a level of detail.
 
+use super::anisotropy::Anisotropy;
+
 /// Two consecutive levels that are mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
@@ -20,6 +22,8 @@ pub struct Choice {
     pub clamp: [f32; 2],
     /// The number of levels.
     pub count: u32,
+    /// The settings for anisotropic filtering, which change the mixture of two levels.
+    pub anisotropy: Option<Anisotropy>,
 }
 
 /// Returns the levels for a level of detail.
@@ -28,6 +32,7 @@ pub fn levels(lod: f32, choice: &Choice) -> Levels {
     let parts = |level: f32| (f64::from(level) * 256.0).clamp(-1e9, 1e9) as i64;
     let most = i64::from(choice.count.saturating_sub(1)) << 8;
     let lod = parts(lod) + parts(choice.bias);
+    let lod = choice.anisotropy.map_or(lod, |anisotropy| anisotropy.sharpened(lod));
     let lod = lod.max(parts(choice.clamp[0])).min(parts(choice.clamp[1]));
     let parts = lod.clamp(0, most) as u32;
     let (first, fraction) = (parts >> 8, parts & 0xff);
@@ -52,6 +57,7 @@ mod tests {
             bias: 0.0,
             clamp: [0.0, 10.0],
             count: 5,
+            anisotropy: None,
         };
         let is = |first, fraction| Levels { first, fraction };
         assert_eq!(levels(-2.0, &choice), is(0, 0));
@@ -65,5 +71,14 @@ mod tests {
         choice.linear = false;
         assert_eq!(levels(1.25, &choice), is(1, 0));
         assert_eq!(levels(1.75, &choice), is(2, 0));
+        // The level is sharpened between the bias and the clamp.
+        choice.linear = true;
+        choice.anisotropy = Anisotropy::new(8);
+        choice.clamp = [1.25, 10.0];
+        assert_eq!(levels(1.25, &choice), is(1, 64));
+        assert_eq!(levels(1.375, &choice), is(1, 64));
+        choice.bias = 0.25;
+        assert_eq!(levels(1.125, &choice), is(1, 64));
+        assert_eq!(levels(1.375, &choice), is(1, 192));
     }
 }

@@ -78,14 +78,14 @@ fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64
     (x * f64::from(size)).clamp(-FAR, FAR)
 }
 
-/// Returns the index of the texel at a coordinate.
-pub fn nearest(coordinate: f32, size: u32, mode: Address, normalized: bool) -> i64 {
-    in_texels(coordinate, size, mode, normalized).floor() as i64
+/// Returns the index of the texel `shift` texels behind a coordinate.
+pub fn nearest(coordinate: f32, shift: f64, size: u32, mode: Address, normalized: bool) -> i64 {
+    (in_texels(coordinate, size, mode, normalized) + shift).floor() as i64
 }
 
-/// Returns the two texels whose middles are around a coordinate.
-pub fn around(coordinate: f32, size: u32, mode: Address, normalized: bool) -> TexelPair {
-    let x = in_texels(coordinate, size, mode, normalized);
+/// Returns the two texels whose middles are around the place `shift` texels behind a coordinate.
+pub fn around(coordinate: f32, shift: f64, size: u32, mode: Address, normalized: bool) -> TexelPair {
+    let x = in_texels(coordinate, size, mode, normalized) + shift;
     // Half a texel less, rounded to the nearest 1/256.
     let parts = (x * 256.0 - 127.5).floor() as i64;
     TexelPair {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn fractions_are_rounded_half_up() {
-        let place = |x: f32| around(x, 2, Address::Clamp, false);
+        let place = |x: f32| around(x, 0.0, 2, Address::Clamp, false);
         let is = |first, fraction| TexelPair { first, fraction };
         assert_eq!(place(0.5), is(0, 0));
         assert_eq!(place(0.5 + 127.0 / 65536.0), is(0, 0));
@@ -127,12 +127,20 @@ mod tests {
     }
 
     #[test]
+    fn a_shift_moves_by_texels() {
+        assert_eq!(nearest(0.5, 1.5, 8, Address::Wrap, true), 5);
+        assert_eq!(nearest(0.5, -4.5, 8, Address::Wrap, true), -1);
+        let moved = around(0.5, 0.25, 8, Address::Clamp, true);
+        assert_eq!((moved.first, moved.fraction), (3, 192));
+    }
+
+    #[test]
     fn nan_and_infinity_are_clamped_or_the_start() {
         for mode in [Address::Wrap, Address::Mirror] {
-            assert_eq!(nearest(f32::NAN, 5, mode, true), 0);
-            assert_eq!(nearest(f32::INFINITY, 5, mode, true), 0);
+            assert_eq!(nearest(f32::NAN, 0.0, 5, mode, true), 0);
+            assert_eq!(nearest(f32::INFINITY, 0.0, 5, mode, true), 0);
         }
-        let clamp = |x| Address::Clamp.index(nearest(x, 5, Address::Clamp, true), 5);
+        let clamp = |x| Address::Clamp.index(nearest(x, 0.0, 5, Address::Clamp, true), 5);
         assert_eq!(clamp(f32::INFINITY), Some(4));
         assert_eq!(clamp(f32::NEG_INFINITY), Some(0));
         assert_eq!(clamp(1e20), Some(4));
@@ -141,11 +149,11 @@ mod tests {
     #[test]
     fn a_normalized_coordinate_is_truncated_before_it_is_scaled() {
         // On an H200 this is texel 0: as an f32, 0.2 is a little more than a fifth, but not in 21 bits.
-        assert_eq!(nearest(0.2, 5, Address::Clamp, true), 0);
-        assert_eq!(nearest(0.25, 4, Address::Clamp, true), 1);
-        assert_eq!(nearest(-3.8, 5, Address::Wrap, true), 0);
-        assert_eq!(nearest(8_388_608.0 + 1.0, 5, Address::Wrap, true), 0);
+        assert_eq!(nearest(0.2, 0.0, 5, Address::Clamp, true), 0);
+        assert_eq!(nearest(0.25, 0.0, 4, Address::Clamp, true), 1);
+        assert_eq!(nearest(-3.8, 0.0, 5, Address::Wrap, true), 0);
+        assert_eq!(nearest(8_388_608.0 + 1.0, 0.0, 5, Address::Wrap, true), 0);
         // Any negative number is before the start.
-        assert_eq!(nearest(-1e-30, 5, Address::Wrap, true), 4);
+        assert_eq!(nearest(-1e-30, 0.0, 5, Address::Wrap, true), 4);
     }
 }
