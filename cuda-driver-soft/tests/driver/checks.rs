@@ -1,5 +1,5 @@
-//! Tests of the checks of kernels: their findings, and the threads and processes that they concern. The pairs of right
-//! and wrong kernels are tested with the engine.
+//! Tests of the checks of kernels and of memory that is not freed: their findings, and the threads and processes that
+//! they concern. The engine's tests run all pairs of right and wrong kernels.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_soft::{AlreadyChecking, Checks, Finding};
@@ -33,12 +33,13 @@ fn run(file: &str, name: &str, grid: u32, block: u32) -> u32 {
             check(unsafe { cuda.cuMemFree(buffer) });
         }
     } else {
-        // After a fault, destroying the context would return the fault again.
+        // The fault is sticky, so the process of this test ends soon, and frees nothing.
         std::mem::forget(context);
     }
     result.0
 }
 
+/// Returns the findings for `neighbour_right` or `neighbour_wrong`, of which only the second has a race.
 fn neighbour(kind: &str) -> Vec<Finding> {
     let checks = begin(Checks::RACE | Checks::SYNC);
     expect(
@@ -91,8 +92,8 @@ fn a_thread_has_one_session() {
     assert_eq!(begin(Checks::RACE).finish(), []);
 }
 
-/// Runs a kernel that writes managed memory, and tells the checker that the program reads that memory, after a wait or
-/// without one.
+/// Runs a kernel that writes managed memory, and tells the checker that the program then reads that memory: after a
+/// wait for the kernel if `waits` is true. Returns the findings.
 fn read_managed_memory(waits: bool) -> Vec<Finding> {
     const BYTES: usize = 4096 * 4;
     let checks = begin(Checks::RACE);
@@ -196,8 +197,8 @@ fn the_environment_checks_all_threads() {
     let written = in_child("checks::the_environment_checks_all_threads", &variables, || {
         let thread = std::thread::spawn(|| run("check_race.sm_70.ptx", "sum_wrong", 4, 64));
         assert_eq!(thread.join().unwrap(), 0);
-        // The memory and its context are not freed, so that the report at exit lists a leak. Only Unix has it: the
-        // driver registers no exit handler elsewhere.
+        // The memory and its context are not freed, so that the report at exit lists a leak. The report exists only on
+        // Unix: elsewhere the driver registers no exit handler.
         let context = Context::new();
         let mut kept = 0;
         check(unsafe { cuda().cuMemAlloc(&mut kept, 300) });

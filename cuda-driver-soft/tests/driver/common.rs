@@ -1,4 +1,4 @@
-//! Helpers of the driver's tests: the driver under test, checks of result codes, and child processes.
+//! Helpers of the driver's tests: the driver under test, checks of result codes, contexts, kernels and child processes.
 
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -58,7 +58,8 @@ pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
     (&raw mut *value).cast()
 }
 
-/// Returns the text of a PTX file of this repository's kernels: next to the test program, else in the source tree.
+/// Returns the text of a PTX file of this repository's kernels. The file is next to the test program or, if it is not
+/// there, in the source tree.
 pub(crate) fn ptx(file: &str) -> CString {
     let packed = std::env::current_exe()
         .unwrap()
@@ -91,13 +92,14 @@ impl Drop for Context {
     }
 }
 
-/// A kernel of a committed PTX file, loaded into the current context.
+/// A kernel, and the module that was loaded for it into the current context.
 pub(crate) struct Kernel {
     pub(crate) module: CUmodule,
     pub(crate) function: CUfunction,
 }
 
 impl Kernel {
+    /// Loads a kernel of one of this repository's PTX files.
     pub(crate) fn load(file: &str, name: &str) -> Self {
         Self::from_ptx(&ptx(file), name)
     }

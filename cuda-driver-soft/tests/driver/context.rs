@@ -1,11 +1,11 @@
-//! Tests of contexts: a thread's stack, usage counts, primary contexts.
+//! Tests of contexts: the stack of a thread, usage counts, primary contexts, queries, and the memory of a context.
 
 use crate::common::{check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
-/// The primary context belongs to the process.
+/// Locked by the tests of this file that use the primary context, which all threads of the process share.
 static PRIMARY: Mutex<()> = Mutex::new(());
 
 fn create() -> CUcontext {
@@ -20,7 +20,7 @@ fn current() -> CUcontext {
     context
 }
 
-/// Returns the code of a call that needs the current context.
+/// Returns the code of a call that needs a current context.
 fn work() -> CUresult {
     let mut address = 0;
     let code = unsafe { cuda().cuMemAlloc(&mut address, 16) };
@@ -73,7 +73,7 @@ fn a_destroyed_context_that_stays_current() {
         assert_eq!(current(), context);
         expect(work(), 709);
         expect(cuda.cuCtxSynchronize(), 709);
-        // While the context is current the code differs from the one afterwards.
+        // A second destruction returns 709 while the context is current, and another code afterwards.
         expect(cuda.cuCtxDestroy(context), 709);
         check(cuda.cuCtxPopCurrent(null_mut()));
         expect(work(), 201);
@@ -122,7 +122,7 @@ fn usage_counts() {
         expect(cuda.cuCtxAttach(null_mut(), 0), 1);
         check(cuda.cuCtxAttach(&mut handle, 0));
         assert_eq!(handle, context);
-        // At count 2, the context is not destroyed.
+        // At count 2, detaching does not destroy the context.
         check(cuda.cuCtxDetach(context));
         assert_eq!(current(), context);
         check(work());
@@ -143,13 +143,13 @@ fn usage_counts() {
                 check(cuda.cuCtxPopCurrent(null_mut()));
             });
         });
-        // At count 1, the context is destroyed and popped.
+        // At count 1, detaching destroys the context and pops it.
         check(cuda.cuCtxPushCurrent(context));
         check(cuda.cuCtxDetach(context));
         assert!(current().is_null());
         expect(work(), 201);
         expect(cuda.cuCtxDetach(context), 201);
-        // Destroy ignores the count.
+        // `cuCtxDestroy` ignores the count.
         let context = create();
         check(cuda.cuCtxAttach(&mut handle, 0));
         check(cuda.cuCtxAttach(&mut handle, 0));
@@ -265,7 +265,7 @@ fn queries_of_a_context() {
 
 #[test]
 fn a_context_frees_its_memory() {
-    // The test needs a process without other threads: another thread could be given freed memory immediately.
+    // The test needs a process of its own: another test could be given the freed memory immediately.
     in_child("context::a_context_frees_its_memory", &[], || {
         let cuda = cuda();
         let context = create();

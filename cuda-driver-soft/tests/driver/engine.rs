@@ -1,4 +1,4 @@
-//! Tests of the choice between interpreter and machine code.
+//! Tests of the choice between the interpreter and compilation to machine code.
 
 use crate::common::{Context, Kernel, check, cuda, in_child, library, ptr};
 use std::ptr::null_mut;
@@ -37,7 +37,7 @@ fn kernels_run_without_executable_memory() {
             return;
         }
         let refuse = libc::PR_MDWE_REFUSE_EXEC_GAIN;
-        // SAFETY: the call changes only the rights of mappings that this process makes later.
+        // SAFETY: the call only makes later requests of this process for executable memory fail.
         if unsafe { libc::prctl(libc::PR_SET_MDWE, refuse, 0, 0, 0) } != 0 {
             eprintln!("needs Linux 6.3");
             return;

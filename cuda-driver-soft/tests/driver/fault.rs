@@ -1,11 +1,11 @@
-//! Tests of faults: the calls that report them, and the state afterwards. Each runs in a process of its own, because
-//! faults are sticky.
+//! Tests of faults and of kernel output: the calls that report a fault, the state afterwards, and the output of a
+//! process that aborts. Each test runs in a process of its own, because faults are sticky.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr};
 use cuda_driver_sys::*;
 use std::ptr::null_mut;
 
-/// Launches a kernel that faults, and checks later calls.
+/// Launches a kernel whose fault has this code, and checks later calls.
 fn fail_with(code: u32, launch: impl FnOnce()) {
     let cuda = cuda();
     let context = Context::new();
@@ -23,7 +23,7 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         check(cuda.cuMemAlloc(&mut more, 64));
         // The first query or synchronisation reports the fault.
         expect(cuda.cuCtxSynchronize(), code);
-        // From now on, every call that uses a context returns the fault's code.
+        // From now on, these calls return the fault's code, too.
         expect(cuda.cuCtxSynchronize(), code);
         expect(cuda.cuMemAlloc(&mut more, 64), code);
         expect(cuda.cuMemFree(address), code);
@@ -135,7 +135,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
     );
 }
 
-/// Returns the kernel `k(p)` with this body.
+/// Returns the kernel `k(p)` with this body, which finds `p` in `%rd1` and the text "Hi!" in the variable `hi`.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         ".version 6.4\n.target sm_52\n.address_size 64\n\
@@ -269,7 +269,7 @@ fn kernel_output_is_not_lost_when_the_process_aborts() {
     std::process::abort();
 }
 
-/// A kernel whose threads each print "Hi!".
+/// The body of a kernel whose threads each print "Hi!".
 const PRINTS: &str = "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\n\
     mov.u64 %rd2, hi;\ncvta.global.u64 %rd2, %rd2;\nmov.u64 %rd3, 0;\n\
     st.param.b64 [f], %rd2;\nst.param.b64 [a], %rd3;\ncall (r), vprintf, (f, a);\n}\nret;";
@@ -284,10 +284,10 @@ fn the_driver_does_not_take_the_lock_of_standard_output() {
         let lock = std::io::stdout().lock();
         let mut p = 0u64;
         check(prints.launch(512, 32, null_mut(), &mut [ptr(&mut p)]));
-        // The calling thread must not run the kernel: only the driver's own threads may.
+        // A query does not run the kernel in this thread, as a wait does: the driver's own threads must run it.
         let began = Instant::now();
         while unsafe { cuda().cuStreamQuery(null_mut()) }.0 != 0 {
-            assert!(began.elapsed() < Duration::from_secs(60));
+            assert!(began.elapsed() < Duration::from_secs(60), "the kernel has not ended");
             std::thread::sleep(Duration::from_millis(1));
         }
         drop(lock);

@@ -1,4 +1,5 @@
-//! Tests of graphs with calls that crash NVIDIA's driver (destroyed handles), and with many threads.
+//! Tests of graphs: calls that crash NVIDIA's driver (most of them with destroyed handles), a capture that ends with
+//! its context, the limit on graphs inside each other, and launches by many threads.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
@@ -47,7 +48,7 @@ fn destroyed_handles_are_errors() {
         expect(cuda.cuGraphNodeGetType(node, &mut kind), 1);
         expect(cuda.cuGraphGetNodes(g, null_mut(), &mut count), 1);
         expect(cuda.cuGraphAddEmptyNode(&mut new, g, null(), 0), 1);
-        // A graph handle is not a node handle, a node handle is not a graph handle, and neither is an address.
+        // A graph handle is not a node handle, a node handle is not a graph handle, and an address is neither.
         expect(cuda.cuGraphNodeGetType(other.cast(), &mut kind), 1);
         expect(cuda.cuGraphDestroy(node.cast()), 1);
         expect(cuda.cuGraphDestroy((&raw mut new).cast()), 1);
@@ -107,7 +108,7 @@ fn a_capture_ends_with_its_context() {
     }
 }
 
-/// A capture to a graph inside another graph cannot destroy the graph when it fails.
+/// A failed capture does not destroy the child graph to which it captures: the outer graph owns that graph.
 #[test]
 fn a_failed_capture_to_a_child_graph() {
     if !software() {
@@ -194,7 +195,9 @@ fn a_graph_with_a_destroyed_user_object_claims_nothing() {
         check(cuda.cuGraphRetainUserObject(g, object, 1, 0));
         // The program releases the graph's reference, too.
         check(cuda.cuUserObjectRelease(object, 2));
+        // The failed instantiation claims neither the graph's memory nor a reference to `kept`.
         expect(cuda.cuGraphInstantiateWithFlags(&mut exec, g, 0), 1);
+        // The graph forgets the destroyed object although the call returns an error.
         expect(cuda.cuGraphReleaseUserObject(g, object, 1), 1);
         check(cuda.cuGraphInstantiateWithFlags(&mut exec, g, 0));
         check(cuda.cuGraphExecDestroy(exec));
@@ -208,10 +211,10 @@ fn a_graph_with_a_destroyed_user_object_claims_nothing() {
     }
 }
 
-/// The number of graphs that can be inside each other.
+/// Limit of the software driver on graphs inside each other; the outermost graph counts, too.
 const MOST_LEVELS: usize = 2000;
 
-/// Runs a function on a thread whose stack does not have room for a few calls for each of these graphs.
+/// Runs a function on a thread whose stack is too small for a recursion through [`MOST_LEVELS`] graphs.
 fn on_a_small_stack(test: fn()) {
     let thread = std::thread::Builder::new().stack_size(256 << 10);
     thread
@@ -232,6 +235,7 @@ fn nested_child_graphs() {
     let (cuda, _context) = (cuda(), Context::new());
     let (mut outer, mut levels, mut node) = (graph(), 1, null_mut());
     let innermost = empty_node(outer);
+    // Moves a graph into a new node of another graph, and returns the code.
     let moved = |into: CUgraph, child: CUgraph| {
         let mut params = CUgraphNodeParams {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
@@ -255,7 +259,7 @@ fn nested_child_graphs() {
     let mut clone = null_mut();
     unsafe {
         expect(cuda.cuGraphAddChildGraphNode(&mut node, refused, null(), 0, outer), 1);
-        // All calls work on the deepest graph.
+        // These calls work on a graph with as many levels as possible.
         check(cuda.cuGraphClone(&mut clone, outer));
         let exec = instantiate(outer);
         check(cuda.cuGraphLaunch(exec, null_mut()));
@@ -294,7 +298,7 @@ fn bodies_in_bodies_have_a_limit() {
 fn nested_bodies() {
     let (cuda, context) = (cuda(), Context::new());
     let outer = graph();
-    // Adds a node with a body to a graph.
+    // Adds a conditional node to a graph, and returns the body of the node.
     let add = |graph: CUgraph| unsafe {
         let mut params = CUgraphNodeParams {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL,
@@ -343,7 +347,7 @@ fn nested_bodies() {
     }
 }
 
-/// Adds one, slowly enough that overlapping launches would lose an addition.
+/// Adds 1, so slowly that overlapping launches could lose additions.
 unsafe extern "system" fn add_slowly(data: *mut c_void) {
     let counter = unsafe { &*data.cast::<AtomicU32>() };
     let seen = counter.load(Ordering::Relaxed);

@@ -1,14 +1,15 @@
-//! Tests of calls with impossible sizes and counts. Each call must return an error, or ignore the size, without reading
-//! far beyond the list and without allocating memory for the stated size. NVIDIA's driver crashes in most of them.
+//! Tests of calls with impossible sizes and counts, and of a text with many errors. Each call must return an error, or
+//! ignore the size, without reading far beyond the argument and without allocating memory for the stated size. NVIDIA's
+//! driver crashes in most of these calls.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
-/// A number of bytes larger than any machine's memory.
+/// A number of bytes (8 TiB) larger than the memory of the machines that run these tests.
 const HUGE: usize = 1 << 43;
-/// A number of list elements that need more than any machine's memory.
+/// A number of list elements that need as much memory, with 8 bytes each.
 const COUNT: usize = 1 << 40;
 
 const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
@@ -116,6 +117,7 @@ fn sizes_of_linker_inputs_are_checked() {
     expect(add(&without_nul, 2), 200);
     let text = PTX.to_bytes_with_nul();
     expect(add(text, 0), 1);
+    // PTX text ends at its NUL byte, so a larger size is ignored.
     for size in [text.len(), text.len() + 1, COUNT, HUGE, usize::MAX] {
         check(add(text, size));
     }

@@ -1,11 +1,12 @@
-//! Tests of launches: all ways of launching, their order on a stream, refused launches, and occupancy.
+//! Tests of launches: the calls that launch a kernel, the order of launches on a stream, refused launches, and
+//! occupancy.
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptr};
 use cuda_driver_sys::*;
 use std::ffi::CString;
 use std::ptr::null_mut;
 
-/// A kernel whose threads each write `value` to a word of `p`.
+/// Returns a kernel whose threads each write `value` to a word of `p`.
 fn writer() -> Kernel {
     let text = ".version 6.4\n.target sm_52\n.address_size 64\n\
         .visible .entry write(.param .u64 p, .param .u32 value)\n{\n\
@@ -16,6 +17,7 @@ fn writer() -> Kernel {
     Kernel::from_ptx(&CString::new(text).unwrap(), "write")
 }
 
+/// Words of device memory, initially 0: their address and their number.
 struct Words(CUdeviceptr, usize);
 
 impl Words {
@@ -53,7 +55,7 @@ fn the_functions_of_cuda_2() {
         check(cuda.cuFuncSetBlockShape(f, 16, 1, 1));
         expect(cuda.cuFuncSetSharedSize(f, (48 << 10) + 1), 1);
         check(cuda.cuFuncSetSharedSize(f, 0));
-        // Only parameters within the set size are passed.
+        // Only parameters within the set size are passed, so `value` is 0.
         check(cuda.cuParamSetSize(f, 8));
         check(cuda.cuLaunch(f));
         assert_eq!(words.read(), [0; 64]);
@@ -233,7 +235,7 @@ fn occupancy() {
     unsafe {
         check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 256, 0));
         assert_eq!(blocks, 8, "2048 threads of a multiprocessor");
-        // More shared memory than the function may have.
+        // More dynamic shared memory than the function may have: 48 KiB, unless an attribute allows more.
         check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 32, 100 << 10));
         assert_eq!(blocks, 0);
         check(cuda.cuOccupancyMaxPotentialBlockSize(&mut grid, &mut block, f, None, 100 << 10, 0));

@@ -195,7 +195,8 @@ fn each_kind_of_object_is_a_leak_until_it_is_destroyed() {
     assert_eq!(texts.len(), kinds.len() + arrays, "{texts:#?}");
 }
 
-/// Imports memory that the driver exported. The handle of the exported memory is released.
+/// Exports memory and imports it again as external memory, which is returned. The handle of the exported memory is
+/// released.
 #[cfg(target_os = "linux")]
 fn external_memory() -> CUexternalMemory {
     let cuda = cuda();
@@ -242,7 +243,7 @@ fn external_memory_is_a_leak_until_it_is_destroyed() {
     assert!(texts[0].starts_with("leak: external memory 0x"), "{texts:#?}");
     check(unsafe { cuda().cuDestroyExternalMemory(memory) });
 
-    // It ends with its context.
+    // External memory ends with its context.
     let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
     external_memory();
     drop(context);
@@ -287,7 +288,7 @@ fn the_process_reports_objects_and_primary_contexts_at_exit() {
     let name = "leaks::the_process_reports_objects_and_primary_contexts_at_exit";
     let written = in_child(name, &variables, || {
         let mut primary = null_mut();
-        // The first activation of the primary context ends with this release, so it is not a leak.
+        // The release ends the first activation of the primary context, which is therefore not a leak.
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRelease(0) });
         check(unsafe { cuda().cuDevicePrimaryCtxRetain(&mut primary, 0) });

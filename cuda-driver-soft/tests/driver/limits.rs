@@ -1,5 +1,5 @@
-//! Tests of protection against programs that request too much memory, or use memory that is not theirs. The limits
-//! themselves are tested in the contract tests.
+//! Tests of programs that request too much memory, or use memory that is not theirs: calls are refused, or kernels
+//! fault. The contract's tests contain the values of the limits.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
@@ -12,13 +12,13 @@ fn alloc(bytes: usize) -> CUdeviceptr {
     address
 }
 
-/// Returns PTX with this text after its head.
+/// Returns PTX with this text after the directives that begin a module.
 fn module(text: &str) -> CString {
     CString::new(format!(".version 7.7\n.target sm_52\n.address_size 64\n{text}")).unwrap()
 }
 
-/// A kernel that writes thread numbers to an array of `bytes` bytes in `space`, and stores the values read back in
-/// `p[0]`.
+/// Returns the PTX of a kernel whose threads each write their number to an array of `bytes` bytes in `space`, read it
+/// back, and store it in `p[0]`.
 fn with_array(space: &str, bytes: u64) -> CString {
     module(&format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
@@ -98,7 +98,7 @@ fn variables_of_modules_are_device_memory() {
     );
 }
 
-/// A kernel that calls `malloc(p[1])` until it returns NULL, at most a million times, and stores the number of
+/// Returns a kernel that calls `malloc(p[1])` until it returns NULL, at most a million times, and stores the number of
 /// successful calls in `p[0]`.
 fn grabber() -> Kernel {
     let text = module(
@@ -111,7 +111,7 @@ fn grabber() -> Kernel {
     Kernel::from_ptx(&text, "k")
 }
 
-/// Returns the number of blocks of `bytes` bytes that a kernel can allocate.
+/// Returns the number of allocations of `bytes` bytes that succeed in a kernel, a million at most.
 fn grab(kernel: &Kernel, bytes: u64) -> u64 {
     let place = alloc(16);
     let mut words = [0, bytes];
@@ -157,7 +157,7 @@ fn kernels_cannot_allocate_more_than_the_heap() {
         check(unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 64 << 20) });
         let got = grab(&kernel, 1 << 20);
         assert!((32..=64).contains(&got), "{got} MiB of 64");
-        // The heap is in use now.
+        // The heap is in use now, so its size can no longer be changed.
         expect(
             unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20) },
             1,
@@ -173,7 +173,8 @@ fn kernels_cannot_allocate_more_than_the_heap() {
 fn calls_need_the_local_memory_of_the_deepest_chain() {
     let _context = Context::new();
     let out = alloc(4);
-    // `k` calls f0 to f3; f3 calls f0. Each has 150 kB; no chain of calls includes all of them.
+    // `k` calls f0 to f3, and f3 calls f0. Each function has 150 kB of local memory, so the deepest chain, from `k`
+    // through f3 to f0, needs 300 kB.
     let function = |i: u32, calls: &str| {
         format!(
             ".func (.param .b32 r) f{i}(.param .b32 n)\n{{\n.reg .b32 %r<3>; .reg .b64 %rd<4>;\n.local .align 8 .b8 s[150000];\n\
@@ -205,7 +206,7 @@ fn calls_need_the_local_memory_of_the_deepest_chain() {
 #[cfg(target_os = "linux")]
 #[test]
 fn registration() {
-    // The test needs a process without other threads: another thread could map memory into the hole.
+    // The test needs a process of its own: another test could map memory into the hole.
     in_child("limits::registration", &[], registration_alone);
 }
 
@@ -232,7 +233,7 @@ fn registration_alone() {
     register(own, 16 * PAGE, 0, 0);
     register(own.wrapping_byte_add(5), 100, 0, 0);
     let began = std::time::Instant::now();
-    // More than the machine has.
+    // More memory than the machine has.
     register(own, 1 << 46, 0, 2);
     register(own, usize::MAX, 0, 1);
     register(0x1000 as *mut c_void, PAGE, 0, 1);
@@ -247,7 +248,7 @@ fn registration_alone() {
     let constant = pages(16, libc::PROT_READ);
     register(constant, 16 * PAGE, 0, 1);
     register(constant, 16 * PAGE, READ_ONLY, 0);
-    // Read-only memory must not be written.
+    // Copies can read the memory, but not write to it.
     let (device, mut back) = (alloc(PAGE), [1u8; 16]);
     unsafe {
         check(cuda.cuMemHostRegister(constant, PAGE, READ_ONLY));
@@ -281,7 +282,8 @@ fn a_kernel_that_writes_to_read_only_memory_faults() {
 }
 
 #[cfg(target_os = "linux")]
-/// A registration that the program forgot ends when its memory is allocated again: a kernel cannot access it.
+/// A registration that the program forgot to end is ended by the driver when it allocates a part of the memory again:
+/// kernels can no longer access the rest.
 #[test]
 fn a_forgotten_registration_ends_with_its_memory() {
     in_child(
@@ -297,7 +299,8 @@ fn a_forgotten_registration_ends_with_its_memory() {
                 ld.param.u64 %rd2,[q];\nld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd2],%r1;\nret;\n}\n",
             );
             let kernel = Kernel::from_ptx(&reader, "k");
-            // An allocator gets blocks of this size from the system, and returns them immediately.
+            // Allocators get so much memory from the system, and return it as soon as it is freed. The second size is
+            // smaller, so that the new memory cannot cover all of the old.
             const BYTES: usize = 40 << 20;
             const AGAIN: usize = 33 << 20;
             let layout = std::alloc::Layout::from_size_align(BYTES, 1 << 16).unwrap();
@@ -333,7 +336,7 @@ fn a_forgotten_registration_ends_with_its_memory() {
 #[test]
 fn sizes_that_wrap_around() {
     if !software() {
-        // The H200's driver accepts these sizes, and fails later.
+        // NVIDIA's driver accepts these sizes, and fails later.
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -384,7 +387,7 @@ fn sizes_that_wrap_around() {
         let f = kernel.function;
         expect(cuda.cuParamSetv(f, 0, value.as_mut_ptr().cast(), u32::MAX), 1);
         expect(cuda.cuParamSetv(f, i32::MAX, value.as_mut_ptr().cast(), 8), 1);
-        // No bytes are read from an address that does not exist.
+        // For 0 bytes the address is not read, so it may be invalid.
         check(cuda.cuParamSetv(f, 0, without_provenance_mut(16), 0));
     }
 }
@@ -406,8 +409,8 @@ fn a_kernel_prints_from_an_address_that_wraps() {
     });
 }
 
-/// The end of the primary context does not block queries by other threads, for which a host function may be waiting.
-/// The H200's driver makes such a thread wait for the host function.
+/// While the primary context ends, other threads can query its state. The host function for which the end waits may
+/// itself wait for such a thread. NVIDIA's driver makes the thread wait for the host function.
 #[test]
 fn the_end_of_the_primary_context_does_not_block_queries() {
     in_child(

@@ -1,4 +1,5 @@
-//! Tests of linking with the host compiler's files: objects and libraries that contain fat binaries.
+//! Tests of linking: objects and libraries of the host compiler, which contain fat binaries; relocatable code; the
+//! device runtime; and the linker's options and logs.
 
 use crate::common::{Context, check, cuda, expect, in_child, software};
 use crate::module::fat_binary;
@@ -8,7 +9,7 @@ use std::ptr::null_mut;
 
 const HEAD: &str = ".version 6.4\n.target sm_52\n.address_size 64\n";
 
-/// Returns a host ELF object with a fat binary of this PTX.
+/// Returns a host ELF object that contains a fat binary of this PTX for devices of compute capability `sm`.
 fn object(ptx: &str, sm: u32) -> Vec<u8> {
     let content = fat_binary(ptx.as_bytes(), sm, false);
     let names = b"\0.nv_fatbin\0.shstrtab\0";
@@ -35,6 +36,7 @@ fn object(ptx: &str, sm: u32) -> Vec<u8> {
     elf
 }
 
+/// Returns an archive (`.a`) of these objects.
 fn library(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for object in objects {
@@ -96,7 +98,7 @@ fn run(image: &[u8], words: usize, (grid, block): (u32, u32)) -> Vec<u32> {
     out
 }
 
-/// `.func (r) name(a)`: returns the argument plus `n`.
+/// Returns the PTX of the function `name`, which returns its argument plus `n`.
 fn adds(name: &str, n: u32) -> String {
     format!(
         "{HEAD}.visible .func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<3>;\nld.param.b32 %r1,[a];\n\
@@ -104,7 +106,7 @@ fn adds(name: &str, n: u32) -> String {
     )
 }
 
-/// A kernel that stores the result of `name` for 5.
+/// Returns the PTX of the kernel `k(p)`, which stores the result of `name(5)` in `p[0]`.
 fn caller(name: &str) -> Vec<u8> {
     format!(
         "{HEAD}.extern .func (.param .b32 r) {name}(.param .b32 a);\n.visible .entry k(.param .u64 p)\n{{\n\
@@ -127,10 +129,11 @@ fn objects_and_libraries_are_linked() {
         let image = link(&[ptx.clone(), second]).unwrap();
         assert_eq!(run(&image, 1, (1, 1)), [7]);
     }
-    // Only undefined functions are taken from a library, so a defined one is not a second definition.
+    // The linker takes only undefined functions from a library, so this one's `two` does not conflict with the PTX's.
     let defined = (Kind::CU_JIT_INPUT_PTX, c"two.ptx", adds("two", 20).into_bytes());
     let image = link(&[ptx.clone(), as_library(&[one.clone(), two.clone()]), defined.clone()]);
     assert_eq!(run(&image.unwrap(), 1, (1, 1)), [25]);
+    // A function with two definitions, and one without a definition.
     expect(link(&[defined, as_object(&two)]).unwrap_err(), 300);
     expect(link(&[ptx.clone(), as_library(&[one])]).unwrap_err(), 300);
     // An object with code only for other devices has nothing to link.
@@ -142,7 +145,8 @@ fn objects_and_libraries_are_linked() {
 #[test]
 fn the_device_runtime_has_barriers_of_a_grid() {
     let _context = Context::new();
-    // In each of three rounds, each thread adds to a counter; after the barrier of the grid, all threads have done so.
+    // In each of three rounds, each thread adds 1 to a counter and reads the counter after a barrier of the grid, when
+    // all threads have added. A second barrier ends the round.
     let kernel = format!(
         "{HEAD}.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n\
         .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n\
@@ -193,7 +197,7 @@ fn changed_option_values_are_left_alone() {
     assert_eq!(values[1..], [value(0x1234), value(0x5678)]);
 }
 
-/// A wrapper of version 2, which a compiler writes for relocatable device code, lists the files to link.
+/// A wrapper of version 2, which a compiler writes for relocatable device code, lists the fat binaries to link.
 #[test]
 fn relocatable_code_is_linked() {
     let _context = Context::new();
@@ -239,7 +243,7 @@ fn launches_by_kernels_are_named_in_the_log() {
     assert!(log.is_none_or(|log| log.contains("(dynamic parallelism) are not supported")));
 }
 
-/// The info log names the resources of kernels in host objects, as of those in PTX.
+/// The info log names the kernels of host objects, like those of PTX.
 #[test]
 fn the_info_log_contains_objects() {
     let _context = Context::new();

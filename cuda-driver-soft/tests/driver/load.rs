@@ -1,7 +1,7 @@
 //! Load tests: many threads with streams, copies and events; many allocations; many modules. All results must be
 //! correct, and the memory of the process must not grow.
 //!
-//! `cargo test --test driver load -- --ignored` runs the large tests, which take minutes.
+//! `cargo test -p cuda-driver-soft --test driver load -- --ignored` runs the large tests, which take minutes.
 
 use crate::common::{Context, Kernel, check, cuda, in_child, ptr};
 use cuda_driver_sys::*;
@@ -10,8 +10,10 @@ use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The size of a load.
 struct Load {
     threads: usize,
+    /// Launches by each thread, rounded up to a multiple of 4 times [`ROUND`].
     launches: u32,
     allocations: usize,
     modules: u32,
@@ -52,8 +54,8 @@ fn resident() -> Option<u64> {
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
 }
 
-/// Runs `step` for each number. Checks that device memory is free again, and that the memory of the process has hardly
-/// grown since the first quarter.
+/// Runs `step` for each number below `count`. Checks that as much device memory is free as before, and that the memory
+/// of the process has grown by less than 48 MiB since the first quarter.
 fn flat(what: &str, count: usize, mut step: impl FnMut(usize)) {
     const SOME: u64 = 48 << 20;
     let free = || {
@@ -81,13 +83,13 @@ fn flat(what: &str, count: usize, mut step: impl FnMut(usize)) {
 /// Launches by one thread between two waits.
 const ROUND: u32 = 100;
 
-/// In each round, each thread waits for an event of another thread, and adds 1 to its own number `ROUND` times, with
-/// copies in between.
+/// In each round, the stream of each thread waits for the event of the next thread and adds 1 to a number of its own
+/// [`ROUND`] times, with copies in between.
 fn streams(load: &Load, context: CUcontext, kernel: &Kernel) {
     let cuda = cuda();
     let function = kernel.function as usize;
     let context = context as usize;
-    // The last event of each thread, which stays valid until all threads have ended.
+    // The event of each thread, which stays valid until all threads have ended; 0 until the thread has recorded it.
     let events: Vec<AtomicUsize> = (0..load.threads).map(|_| AtomicUsize::new(0)).collect();
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

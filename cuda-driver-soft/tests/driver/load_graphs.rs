@@ -8,11 +8,14 @@ use crate::common::{Context, Kernel, check, cuda, in_child, ptr};
 use crate::stream::{NON_BLOCKING, stream};
 use cuda_driver_sys::*;
 
+/// The size of a load.
 struct Load {
     threads: u32,
+    /// Launches by each thread, of graphs with a loop and of captured graphs each.
     launches: u32,
+    /// Processes that share the memory of the first one.
     processes: u32,
-    /// Launches of each process that shares memory.
+    /// A quarter of the launches of each process, the first one included, on shared memory.
     shared: u32,
 }
 
@@ -29,8 +32,8 @@ const LARGE: Load = Load {
     shared: 5_000,
 };
 
-/// `count(handle, p, limit)` increments `*p` and sets the handle's value to 1 while the result is less than the limit.
-/// `add(p)` adds 1 to `*p` for each thread, atomically across processes.
+/// Returns a module with two kernels. `count(handle, p, limit)` increments `*p` and sets the handle's value to 1 if the
+/// result is less than the limit, else to 0. `add(p)` adds 1 to `*p` for each thread, atomically across processes.
 fn kernels() -> CString {
     let text = "
 .version 6.4
@@ -56,7 +59,7 @@ fn kernels() -> CString {
     CString::new(text).unwrap()
 }
 
-/// Functions of one module.
+/// The functions of one module and the module's context, as numbers, which threads can share.
 #[derive(Clone, Copy)]
 struct Functions {
     context: usize,
@@ -70,6 +73,7 @@ fn function(module: CUmodule, name: &std::ffi::CStr) -> usize {
     function as usize
 }
 
+/// Adds a node that launches a function with one thread.
 fn kernel_node(graph: CUgraph, after: &[CUgraphNode], function: usize, arguments: &mut [*mut c_void]) -> CUgraphNode {
     let params = CUDA_KERNEL_NODE_PARAMS_v2 {
         func: function as CUfunction,
@@ -87,6 +91,7 @@ fn kernel_node(graph: CUgraph, after: &[CUgraphNode], function: usize, arguments
     node
 }
 
+/// Adds a node that sets a word to 0.
 fn fill_node(graph: CUgraph, after: &[CUgraphNode], cell: CUdeviceptr, context: CUcontext) -> CUgraphNode {
     let params = CUDA_MEMSET_NODE_PARAMS {
         dst: cell,
@@ -101,12 +106,12 @@ fn fill_node(graph: CUgraph, after: &[CUgraphNode], cell: CUdeviceptr, context: 
 }
 
 unsafe extern "system" fn add_one(data: *mut c_void) {
-    // SAFETY: the node's data is a counter that lives until its stream has ended.
+    // SAFETY: the node's data is a counter that lives until the launches of its graph have ended.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Returns a graph that sets `cells[1]` to 0, counts it up to `limit` in a loop, adds 1 to `cells[0]`, and calls a
-/// function of the host.
+/// host function, which adds 1 to `called`.
 fn looping(functions: Functions, cells: CUdeviceptr, limit: u32, called: &AtomicU32) -> CUgraph {
     let cuda = cuda();
     let context = functions.context as CUcontext;
@@ -145,7 +150,8 @@ fn looping(functions: Functions, cells: CUdeviceptr, limit: u32, called: &Atomic
     graph
 }
 
-/// Returns the graph of the work that this captures: both streams add to `cells[2]`, and the second joins the first.
+/// Captures work of two streams, which each add 1 to `cells[2]`, and returns its graph. The second stream forks from
+/// the first and joins it again.
 fn captured(functions: Functions, cells: CUdeviceptr, streams: [CUstream; 2]) -> CUgraph {
     let cuda = cuda();
     let add = Kernel {
@@ -172,8 +178,8 @@ fn captured(functions: Functions, cells: CUdeviceptr, streams: [CUstream; 2]) ->
     graph
 }
 
-/// Launches a graph with a loop and a captured graph many times. All threads use the same functions; each has its own
-/// graphs, streams and memory.
+/// Makes and launches graphs with a loop and captured graphs, 10 launches of each. All threads use the same functions;
+/// each has its own graphs, streams and memory.
 fn graphs_of_one_thread(load: &Load, functions: Functions, thread: u32) {
     let cuda = cuda();
     check(unsafe { cuda.cuCtxSetCurrent(functions.context as CUcontext) });
@@ -226,7 +232,7 @@ fn graphs(load: &Load) {
     check(unsafe { cuda().cuModuleUnload(module) });
 }
 
-/// Adds 1 to a word again and again.
+/// Adds 1 to a word with each of `load.shared` launches.
 fn additions(load: &Load, word: CUdeviceptr) {
     let (cuda, mut word) = (cuda(), word);
     let kernel = Kernel::from_ptx(&kernels(), "add");
@@ -239,9 +245,12 @@ fn additions(load: &Load, word: CUdeviceptr) {
     check(unsafe { cuda.cuModuleUnload(kernel.module) });
 }
 
+/// Environment variable with the handle of the shared memory. Only the other processes have it.
 const MEMORY: &str = "CUDA_SOFT_TEST_MEMORY";
+/// Environment variable with the handle of the shared event.
 const EVENT: &str = "CUDA_SOFT_TEST_EVENT";
 
+/// Returns a handle as hexadecimal digits.
 fn text<T: Copy>(handle: &T) -> String {
     assert_eq!(size_of::<T>(), 64);
     // SAFETY: handles have 64 bytes.
@@ -249,6 +258,7 @@ fn text<T: Copy>(handle: &T) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns the handle with these hexadecimal digits.
 fn handle<T: Copy>(text: &str) -> T {
     assert_eq!((size_of::<T>(), text.len()), (64, 128));
     let bytes: [u8; 64] = std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap());

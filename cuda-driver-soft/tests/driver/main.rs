@@ -1,5 +1,6 @@
-//! Tests that call the driver as a C program does: through its exported symbols, with valid and invalid arguments. The
-//! expected results were observed on NVIDIA's driver.
+//! Tests that call the driver as a C program does, with valid and invalid arguments, and tests of the checks, profiles
+//! and traces of the software driver. Tests that also run on NVIDIA's driver expect the results that were observed
+//! there.
 
 // These tests call a C API. They pass pointers to their own variables, or invalid pointers that the software driver
 // detects.

@@ -1,4 +1,4 @@
-//! Tests of memory: allocation, copies, fills, page-locked memory, and refused calls.
+//! Tests of memory: allocation, copies, fills, page-locked memory, attributes of pointers, and refused calls.
 
 use crate::common::{Context, check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
@@ -13,7 +13,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 #[test]
 fn allocation() {
-    // The test needs a process without other threads: another thread could be given freed memory immediately.
+    // The test needs a process of its own: another test could be given the freed memory immediately.
     in_child("memory::allocation", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let mut address = 0;
@@ -58,7 +58,7 @@ fn allocation() {
 
 #[test]
 fn copies_and_their_limits() {
-    // The test needs a process without other threads: another thread could be given freed memory immediately.
+    // The test needs a process of its own: another test could be given the freed memory immediately.
     in_child("memory::copies_and_their_limits", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let (a, b) = (alloc(64), alloc(64));
@@ -126,7 +126,7 @@ fn fills() {
             expect(cuda.cuMemsetD32(a, 1, usize::MAX / 2), 1);
         }
         check(cuda.cuMemsetD8(a, 0, 64));
-        // Three rows of two values, 16 bytes apart.
+        // Three rows, 16 bytes apart, of two values each.
         check(cuda.cuMemsetD2D32(a, 16, 0x0101_0101, 2, 3));
         let bytes = read();
         for row in 0..4 {
@@ -142,7 +142,7 @@ fn fills() {
 
 #[test]
 fn page_locked_memory() {
-    // The test needs a process without other threads: another thread could be given freed memory immediately.
+    // The test needs a process of its own: another test could be given the freed memory immediately.
     in_child("memory::page_locked_memory", &[], || {
         let (cuda, context) = (cuda(), Context::new());
         let mut pinned = null_mut();
@@ -348,7 +348,7 @@ fn rectangles_and_boxes() {
         check(cuda.cuMemcpy2D(&copy));
         copy.Height = 3;
         copy.dstPitch = 8;
-        // A row of 4 + 5 bytes does not fit a pitch of 8.
+        // A row that begins at byte 4 and has 5 bytes does not fit into a pitch of 8.
         expect(cuda.cuMemcpy2D(&copy), 1);
         copy.dstPitch = 64;
         expect(cuda.cuMemcpy2D(&copy), 1);

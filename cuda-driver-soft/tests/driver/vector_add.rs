@@ -1,4 +1,4 @@
-//! Tests the calls of a typical first program, through the symbols as a loader finds them.
+//! Tests the calls of a typical first program, which adds two vectors: allocations, copies and launches.
 
 use crate::common::{Kernel, check, cuda, ptr};
 use cuda_driver_sys::*;
