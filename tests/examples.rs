@@ -16,11 +16,12 @@ fn example(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    needs(&format!("the example {name}: cargo build --examples"));
+    needs(&format!("the example {name}; run: cargo build --examples"));
     None
 }
 
-/// Runs an example with the driver that `CUDA_DRIVER` names; with the software driver if it is unset.
+/// Runs an example with `driver` as `CUDA_DRIVER`. `None` keeps the variable's value; if it is unset, the example runs
+/// on the software driver.
 fn run(path: &Path, driver: Option<&str>, args: &[&str]) -> Output {
     let mut command = Command::new(path);
     match driver {
@@ -153,7 +154,7 @@ fn vector_add_in_a_privileged_process() {
     let args = ["--ptx", &file.display().to_string()];
     let output = run_setuid(&path, &args, "/no/such/file");
     std::fs::remove_file(&file).expect("the file");
-    let output = output.expect("as for the other program");
+    let output = output.expect("run_setuid ran `id` before");
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
 }
@@ -227,7 +228,8 @@ fn saxpy_is_the_readmes_program() {
     }
 }
 
-/// Runs an example that ends with `Result = PASS`, or prints a line that begins with `needs`.
+/// Runs an example, whose output must end with `Result = PASS` or begin with `needs`. If `CUDA_DRIVER` is unset, the
+/// software driver has `devices` devices.
 fn passes_or_needs(name: &str, devices: &str) {
     let Some(path) = example(name) else { return };
     let mut command = Command::new(&path);
@@ -273,9 +275,12 @@ fn texture_writes_a_picture() {
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     assert!(out.ends_with("Result = PASS\n"), "{out}");
     let picture = picture.expect("the picture");
-    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"), "no PNG file");
-    // The CRC of a last chunk without content.
-    assert!(picture.ends_with(b"IEND\xae\x42\x60\x82"), "no end");
+    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is not a PNG file");
+    // The type and the CRC of the last chunk, which has no content.
+    assert!(
+        picture.ends_with(b"IEND\xae\x42\x60\x82"),
+        "the file does not end with an IEND chunk"
+    );
 }
 
 #[test]
@@ -301,7 +306,8 @@ fn ptx(name: &str) -> PathBuf {
     }
 }
 
-/// Runs an example that prints `Result = PASS` or `needs …` at the end, and returns its output.
+/// Runs an example and returns its output, which must end with `Result = PASS`. Returns `None`, and prints the reason,
+/// if the example is missing or its last line begins with `needs`.
 fn passes(name: &str) -> Option<String> {
     let output = run(&example(name)?, None, &[]);
     let out = text(&output.stdout);

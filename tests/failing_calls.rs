@@ -1,5 +1,5 @@
-//! Tests of injected failures: each test makes chosen calls fail on its own thread, while other tests run in the same
-//! process.
+//! Tests of injected failures: each test makes chosen calls fail, or a hook panic in them, on its own thread, while
+//! other tests run in the same process.
 //!
 //! The hooks are part of the process's default library, so these tests are a program of their own.
 
@@ -15,16 +15,16 @@ use cuda_driver_hooks::{Fail, FailInThread};
 const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
 
 thread_local! {
-    /// The function for whose next call the hook panics: after the driver's call if `true`, instead of it if `false`.
+    /// The hook panics in the next call of this function: after the driver's call if `true`, instead of it if `false`.
     static PANIC_IN: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
 }
 
 thread_local! {
-    /// The number of calls of `cuModuleUnload`.
+    /// The number of this thread's calls of `cuModuleUnload`.
     static UNLOADS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A hook that panics when a test asks for it.
+/// A hook that counts the calls of `cuModuleUnload`, and panics in the call that a test has chosen.
 struct PanicHook;
 
 impl Interposer for PanicHook {
@@ -45,7 +45,7 @@ impl Interposer for PanicHook {
     }
 }
 
-// SAFETY: the hook returns the driver's own results.
+// SAFETY: unless it panics, the hook forwards each call unchanged and returns the driver's result.
 unsafe impl Faithful for PanicHook {}
 
 fn context() -> Context {
@@ -78,7 +78,7 @@ fn the_first_allocation_fails() {
     assert_eq!((error.code(), error.function()), (OUT_OF_MEMORY, Function::cuMemAlloc));
     assert_eq!(error.location().line(), line);
     assert_eq!(first.failed(), 1);
-    // The next allocation succeeds.
+    // Later allocations succeed.
     two_buffers(&context).unwrap();
     drop(failing);
 }

@@ -1,4 +1,4 @@
-//! Tests of calls whose exports CUDA 12.0 replaced, on a driver that lacks the newer exports.
+//! Tests of calls whose exports CUDA 12.0 replaced, on a fake driver of CUDA 11.7 that has only the older exports.
 //!
 //! The interposer that hides them belongs to the process's default library, so these tests are a program of their own.
 
@@ -21,7 +21,7 @@ impl Interposer for Old {
 }
 
 thread_local! {
-    /// The parameters that the older functions received on this thread.
+    /// The parameters that the older functions received last on this thread.
     static SEEN: Cell<Option<CUDA_KERNEL_NODE_PARAMS_v1>> = const { Cell::new(None) };
 }
 
@@ -35,7 +35,7 @@ unsafe extern "system" fn version(version: *mut c_int) -> CUresult {
     CUresult::CUDA_SUCCESS
 }
 
-/// Answers as drivers do: an unknown name is an error code, and nothing is written.
+/// Returns an error code for an unknown name and writes nothing, as real drivers do; the name `fails` has another code.
 unsafe extern "system" fn get_proc_address(
     symbol: *const c_char,
     pfn: *mut *mut c_void,
@@ -117,7 +117,7 @@ fn resolve(name: &CStr) -> *const c_void {
         b"cuGraphKernelNodeSetParams" => node_set_params as *const c_void,
         b"cuGraphExecKernelNodeSetParams" => exec_set_params as *const c_void,
         b"cuGraphExecUpdate" => exec_update as *const c_void,
-        // A call of a hidden export would end here.
+        // If another export were called, the code of this function would show that.
         _ => hidden as *const c_void,
     }
 }
@@ -129,11 +129,11 @@ extern "system" fn hidden() -> CUresult {
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: each name resolves to a function of its type; the rest is hidden.
+        // SAFETY: each name above resolves to a function of its type, and the tests call no other visible export.
         let source = unsafe { Source::resolver("a driver of CUDA 11.7", resolve) };
         // SAFETY: the interposer forwards every call that it does not hide and returns the driver's result.
         let options = unsafe { Options::new().interposer(Old) };
-        set_default_with(source, options).expect("nothing was called before");
+        set_default_with(source, options).expect("no default library yet");
     });
 }
 
@@ -167,7 +167,7 @@ fn proc_addresses_have_a_status() {
     // The driver does not know this name of CUDA 12.1.
     assert_eq!(ask(c"cuMulticastCreate", 11070), (false, 1));
     assert_eq!(ask(c"cuNoSuchThing", 11070), (false, 1));
-    // SAFETY: as above.
+    // SAFETY: the fake reads only the name.
     let error = unsafe { checked::get_proc_address(c"fails", 11070, 2) }.unwrap_err();
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     assert_eq!(error.location().line(), line!() - 2);
@@ -216,14 +216,14 @@ fn failed_updates_report_the_node_and_the_reason() {
         (info.result.0, info.errorNode.addr(), info.errorFromNode.addr()),
         (3, 0x77, 0)
     );
-    // SAFETY: as above.
+    // SAFETY: the fake accepts any handles.
     unsafe { checked::graph_exec_update(ptr::null_mut(), ptr::without_provenance_mut(1), &mut info) }.unwrap();
 }
 
 #[test]
 fn a_call_without_an_older_form_names_the_version_it_needs() {
     install();
-    // SAFETY: the function is hidden.
+    // SAFETY: the function is hidden, so nothing is called.
     let error = unsafe { checked::ctx_create_v4(None, 0, 0) }.unwrap_err();
     assert!(
         error

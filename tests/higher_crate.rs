@@ -1,5 +1,5 @@
-//! Compiles the example crate `examples/higher-crate` and its tests into this test, so that they run on each driver
-//! that the workspace is tested with, and the dependencies are not built again.
+//! Compiles the example crate `examples/higher-crate` and its tests into this test program. They then run on each
+//! driver that the workspace is tested with, and their dependencies are built only once.
 
 // The example's tests name the crate `higher_crate`.
 extern crate self as higher_crate;

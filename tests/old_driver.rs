@@ -138,7 +138,7 @@ impl Arguments {
     }
 }
 
-/// Reads a node's parameters: function, dimensions and factor.
+/// Returns a node's function, grid and block dimensions, and first argument (the factor `a` of `saxpy`).
 fn summary(params: &NodeParams) -> (CUfunction, [u32; 6], f32) {
     let dimensions = [
         params.gridDimX,
@@ -225,7 +225,8 @@ fn graphs_built_with_the_older_exports() {
         let mut truth = CUgraphExecUpdateResultInfo::default();
         let code = driver.cuGraphExecUpdate(exec, graph, &raw mut truth);
         assert_eq!(error.code(), code);
-        // Both report a reason, and one of the nodes or none; the older export has fewer reasons.
+        // Both report a reason more specific than `CU_GRAPH_EXEC_UPDATE_ERROR`, and one of the nodes or none. The
+        // reasons may differ, because the older export has fewer.
         for report in [&info, &truth] {
             assert!(report.result.0 > 1, "{:?}", report.result);
             assert!([std::ptr::null_mut(), node, second].contains(&report.errorNode));

@@ -62,9 +62,11 @@ fn set_access(base: CUdeviceptr, bytes: usize, flags: u32) {
     ok!(cuMemSetAccess(base, bytes, &raw const wish, 1));
 }
 
-/// Waits for copies to a range, which continue after the call if their source is pageable, and sets the access.
+/// Sets the access of device 0 to a range after all copies are done: one from pageable memory may continue after its
+/// call returns.
 ///
-/// A copy that loses its access fails with code 719, also for all other contexts of the process.
+/// A copy whose range loses its access fails with `CUDA_ERROR_LAUNCH_FAILED`, also for all other contexts of the
+/// process.
 fn lower_access(base: CUdeviceptr, bytes: usize, flags: u32) {
     ok!(cuCtxSynchronize());
     set_access(base, bytes, flags);
@@ -103,7 +105,8 @@ fn addresses_are_reserved_alone() {
     is!(c, 1, cuMemAddressFree(base + MIB2 as u64, MIB2));
     is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
     is!(c, 1, cuMemAddressFree(base, 4 * MIB2));
-    // A requested address is used if it is free; the process itself may have used it since.
+    // The driver grants a requested address if it is free. The process itself may have taken these addresses since
+    // they were freed, so the test tries others, too.
     let (mut base, mut there, mut elsewhere) = (base, 0, 0);
     for _ in 0..10 {
         ok!(cuMemAddressReserve(&raw mut there, 2 * MIB2, 0, base, 0));
@@ -183,7 +186,10 @@ fn memory_without_an_address_counts_as_used() {
             ok!(cuMemRelease(handle));
             during == before + 32 * MIB2 && used() == before
         };
-        assert!((0..20).any(counts), "never the bytes of the memory");
+        assert!(
+            (0..20).any(counts),
+            "in 20 attempts, the used memory never grew by the bytes of the memory and shrank by them"
+        );
     });
 }
 
@@ -295,7 +301,8 @@ fn access_is_set_and_queried() {
     is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
 }
 
-/// Writes with a kernel to mapped memory with this access, at `offset` bytes.
+/// Writes with a kernel at `offset` bytes from the start of a mapping that has this access, and expects `code` from
+/// the synchronisation.
 fn kernel_writes(access: u32, offset: usize, code: u32) {
     let mut gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
@@ -367,7 +374,7 @@ fn memory_is_exported_and_imported() {
     let out = (&raw mut fd).cast::<c_void>();
     ok!(cuMemExportToShareableHandle(out, handle, descriptor, 0));
     assert!(fd >= 0);
-    // SAFETY: the descriptor is the caller's.
+    // SAFETY: the caller owns the descriptor that the export returned.
     let exported = unsafe { OwnedFd::from_raw_fd(fd) };
     is!(c, 1, cuMemExportToShareableHandle(out, handle, descriptor, 1));
     let none = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
@@ -378,7 +385,7 @@ fn memory_is_exported_and_imported() {
     let number = fd as usize as *mut c_void;
     ok!(cuMemImportFromShareableHandle(&raw mut imported, number, descriptor));
     drop(exported);
-    // Descriptor 0 would be a null handle, which is refused whatever is open there.
+    // Descriptor 0 would be passed as a null pointer, which the driver refuses even if descriptor 0 is open.
     let mut other = 0;
     is!(
         c,
@@ -444,7 +451,7 @@ fn pointer_attributes_of_mapped_addresses() {
     ok!(cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle));
     assert_eq!(props.location.type_, Location::CU_MEM_LOCATION_TYPE_DEVICE);
     ok!(cuMemRelease(handle));
-    // The memory stays mapped, but the handle can no longer be used to map it.
+    // The memory stays mapped after the release: its handle can be queried, but not mapped again.
     is!(c, 0, cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle));
     is!(c, 1, cuMemMap(base, 2 * MIB2, 0, handle, 0));
     ok!(cuMemUnmap(base + MIB2 as u64, 2 * MIB2));

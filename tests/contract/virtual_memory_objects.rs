@@ -21,7 +21,8 @@ fn options() -> (MemoryOptions, usize) {
     (options, granularity)
 }
 
-/// A range of four units, with memory of one unit mapped at the start of the second and of the third.
+/// Returns a range of four units with memory of one unit mapped at the second and at the third, and the size of a unit
+/// (the granularity of memory on the device).
 fn mapped(context: &Context) -> (AddressRange, usize) {
     let (options, unit) = options();
     let mut range = AddressRange::reserve(context, 4 * unit).expect("addresses");
@@ -91,7 +92,7 @@ fn memory_at_two_addresses() {
         .expect("a fill");
     let second = range.slice::<u32>(unit, 10).expect("a view");
     assert_eq!(second.to_vec().expect("a copy"), [9; 10]);
-    // The memory stays where it is mapped, and can be mapped elsewhere.
+    // The memory stays mapped at its second address, and can be mapped in another range.
     range.unmap(0).expect("an unmapping");
     assert_eq!(range.mappings().first(), Some(&(unit..2 * unit)));
     assert!(range.slice::<u32>(0, 1).is_err());
@@ -146,7 +147,7 @@ fn access_to_mappings() {
     range.map(0, &memory).expect("a mapping");
     let rights = |range: &AddressRange| range.access(0, &options.location).expect("rights");
     assert_eq!(rights(&range), CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE);
-    // Without access, copies fail and do no harm.
+    // Without access, copies and fills fail, and the context stays usable.
     let mut view = range.slice_mut::<u32>(0, 4).expect("a view");
     assert!(view.copy_from(&[1; 4]).is_err());
     assert!(view.fill_u32(1).is_err());

@@ -1,4 +1,5 @@
-//! Tests of warp-wide operations: shuffles, votes, matches, reductions, with and without a member mask.
+//! Tests of warp-wide operations (shuffles, votes, matches, reductions, barriers, elections) with all lanes and with
+//! some, and of `lop3` with a predicate.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;

@@ -11,7 +11,7 @@ use crate::common::Codes;
 use crate::graph_tools::{PTX, Steps, event, graph, instantiate};
 use crate::{arguments, is, ok};
 
-/// Adds one to the counter that the pointer names.
+/// Adds one to the counter that `data` points to.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the test passes a counter that outlives the stream's work.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
@@ -35,7 +35,9 @@ fn work_in_a_stream() {
     is!(c, 0, cuMemAllocFromPoolAsync(&raw mut address, 64, pool, stream));
     is!(c, 0, cuMemFreeAsync(address, stream));
     is!(c, 0, cuStreamSynchronize(stream));
-    c.that(calls.load(Ordering::SeqCst) == 1, || format!("{calls:?}"));
+    c.that(calls.load(Ordering::SeqCst) == 1, || {
+        format!("the host function ran {calls:?} times, expected once")
+    });
     // A capture.
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     let mut captured = null_mut();
@@ -56,7 +58,7 @@ fn work_in_a_stream() {
     }
     is!(c, 201, cuProfilerStart());
     ok!(cuCtxPushCurrent(s.gpu.context));
-    c.that(s.value(0) == 5, || format!("{} in memory", s.value(0)));
+    c.that(s.value(0) == 5, || format!("{} in memory, expected 5", s.value(0)));
     is!(c, 0, cuStreamDestroy(stream));
 }
 
@@ -85,7 +87,9 @@ fn graphs() {
     is!(c, 0, cuGraphDestroy(empty));
     is!(c, 0, cuEventDestroy(done));
     ok!(cuCtxPushCurrent(s.gpu.context));
-    c.that(s.value(0) == 4, || format!("{} after the launch", s.value(0)));
+    c.that(s.value(0) == 4, || {
+        format!("{} after the launch, expected 4", s.value(0))
+    });
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn libraries_modules_and_memory() {
     let mut c = Codes::new();
     let (mut pinned, mut address, mut flags) = (null_mut(), 0, 0);
     let module = s.gpu.text(PTX);
-    let unloaded = s.gpu.function(module, "none");
+    let none = s.gpu.function(module, "none");
     let device = s.gpu.alloc(64);
     ok!(cuMemHostAlloc(&raw mut pinned, 64, 0));
     ok!(cuCtxPopCurrent(null_mut()));
@@ -119,7 +123,7 @@ fn libraries_modules_and_memory() {
     is!(c, 0, cuLibraryGetKernel(&raw mut kernel, library, c"put".as_ptr()));
     let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
     is!(c, 0, cuKernelGetAttribute(&raw mut value, threads, kernel, 0));
-    c.that(value == 1024, || format!("{value} threads"));
+    c.that(value == 1024, || format!("{value} threads, expected 1024"));
     let (mut function, mut of) = (null_mut(), null_mut());
     is!(c, 201, cuKernelGetFunction(&raw mut function, kernel));
     is!(c, 201, cuLibraryGetModule(&raw mut of, library));
@@ -136,12 +140,14 @@ fn libraries_modules_and_memory() {
     is!(c, 0, cuLibraryUnload(library));
 
     let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    is!(c, 0, cuFuncSetAttribute(unloaded, dynamic, 60_000));
-    is!(c, 0, cuFuncGetAttribute(&raw mut value, dynamic, unloaded));
-    c.that(value == 60_000, || format!("{value} bytes of shared memory"));
+    is!(c, 0, cuFuncSetAttribute(none, dynamic, 60_000));
+    is!(c, 0, cuFuncGetAttribute(&raw mut value, dynamic, none));
+    c.that(value == 60_000, || {
+        format!("{value} bytes of shared memory, expected 60000")
+    });
     is!(c, 0, cuModuleUnload(module));
 
-    // Page-locked memory can be freed, but not queried.
+    // Without a context, page-locked memory can be freed, but not queried.
     is!(c, 201, cuMemHostGetDevicePointer(&raw mut address, pinned, 0));
     is!(c, 201, cuMemHostGetFlags(&raw mut flags, pinned));
     is!(c, 0, cuMemFreeHost(pinned));
@@ -149,7 +155,9 @@ fn libraries_modules_and_memory() {
     is!(c, 0, cuMemAddressReserve(&raw mut address, 2 << 20, 0, 0, 0));
     is!(c, 0, cuMemAddressFree(address, 2 << 20));
     ok!(cuCtxPushCurrent(s.gpu.context));
-    c.that(s.value(0) == 9, || format!("{} after the launch", s.value(0)));
+    c.that(s.value(0) == 9, || {
+        format!("{} after the launch, expected 9", s.value(0))
+    });
 }
 
 #[test]

@@ -1,8 +1,10 @@
-// A failed assertion in a kernel: code 710, and a line with its place on the standard error stream.
+// A failed assertion in a kernel: `CUDA_ERROR_ASSERT`, and a message with its place on the standard error stream.
+
+// The function that CUDA C++'s `assert` calls.
 extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned line, const char* function,
                                         size_t char_size);
 
-// Asserts that in[i] < limit, then copies.
+// Asserts that in[i] < limit, then copies in[i] to out[i].
 extern "C" __global__ void assert_below(const unsigned* in, unsigned limit, unsigned* out, unsigned n)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

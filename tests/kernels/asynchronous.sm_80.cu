@@ -1,12 +1,13 @@
-// Asynchronous copies into shared memory, and barriers in shared memory; both need compute_80. They are inline PTX, so
-// that no header is needed.
+// Asynchronous copies into shared memory (`cp.async`), and barriers in shared memory (`mbarrier`); both need
+// compute_80. They are inline PTX, so that no header is needed.
 
 __device__ __forceinline__ unsigned shared_address(const void* p)
 {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-// Each thread copies 16, 8 and 4 bytes in two groups; out[t * 7 + i] are the words that the previous thread copied.
+// Each thread copies 16, 8 and 4 bytes: the first two in one group, the last in another. out[t * 7 + i] are the words
+// that the previous thread copied. One block of at most 128 threads.
 extern "C" __global__ void copy_groups(const unsigned* in, unsigned* out)
 {
     __shared__ __align__(16) unsigned sixteen[128 * 4];
@@ -52,7 +53,8 @@ extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes,
         out[t * 8 + 4 + i] = place[t * 4 + i];
 }
 
-// Threads exchange values, with a barrier in memory between writing and reading; every other round they wait by parity.
+// Threads exchange values, with an `mbarrier` between writing and reading. They wait for its phase by its state in even
+// rounds, and by its parity in odd rounds.
 extern "C" __global__ void barrier_rounds(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned long long barrier;
@@ -84,7 +86,7 @@ extern "C" __global__ void barrier_rounds(const unsigned* in, unsigned* out, uns
 }
 
 // The lanes of the first warp arrive at `full` when their asynchronous copies are done; those of the second warp read
-// the copies and arrive at `empty`. Blocks of 64: out[t] is a sum in the second warp, and 0 in the first.
+// the copies and arrive at `empty`. Blocks of 64: out[t] is a hash of the copies for the second warp, 0 for the first.
 extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned long long full, empty;
@@ -115,8 +117,8 @@ extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, uns
     out[t] = sum;
 }
 
-// Pending counts before each of four arrivals of one thread, the third of which drops out, and before the first arrival
-// of the next phase: out[0..5].
+// out[0..5]: the pending counts before each of four arrivals, of which the second counts twice and the third drops out
+// of later phases, and before the first arrival of the next phase. One thread.
 extern "C" __global__ void barrier_counts(unsigned* out)
 {
     __shared__ unsigned long long barrier;

@@ -1,7 +1,6 @@
-// Atomic operations with results that do not depend on the order of the threads.
+// Atomic operations whose final values do not depend on the order of the threads, except in `old_values`.
 
-// Seven operations whose final values do not depend on the order: on cells[0..7) in global memory, and on the block's
-// copy of cells[8..16) in shared memory, which is then written to cells[16 + block * 8..].
+// Seven operations, on cell[0..7).
 template <typename T> __device__ void apply(T* cell, T x, unsigned k)
 {
     atomicAdd(cell + 0, x);
@@ -13,6 +12,8 @@ template <typename T> __device__ void apply(T* cell, T x, unsigned k)
     atomicXor(cell + 6, x);
 }
 
+// Each thread applies the operations to cells[0..7) in global memory, and to the block's copy of cells[8..16) in shared
+// memory, which is then written to cells[16 + block * 8..].
 template <typename T> __device__ void apply_all(const T* in, unsigned n, T* cells)
 {
     __shared__ T own[8];
@@ -36,7 +37,7 @@ extern "C" __global__ void atomics_u64(const unsigned long long* in, unsigned n,
     apply_all(in, n, cells);
 }
 
-// Signed 64-bit minimum and maximum, in both spaces.
+// cells[0] and cells[1]: the signed 64-bit minimum and maximum, first of each block in shared memory.
 extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long long* cells)
 {
     __shared__ long long low, high;
@@ -57,9 +58,9 @@ extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long lon
     }
 }
 
-// Returned values. Each thread adds 1 to `cells[0]`, increments `cells[1]` up to 99 with wrap-around, decrements
-// `cells[2]` from 6 with wrap-around, exchanges `cells[3]` for its own number, and tries to be the first to claim
-// `cells[4]`.
+// Stores the old values that the operations return. Each thread adds 1 to `cells[0]`, increments `cells[1]` up to 99
+// with wrap-around, decrements `cells[2]` from 6 with wrap-around, exchanges `cells[3]` for its own number, and tries
+// to be the first to claim `cells[4]`.
 extern "C" __global__ void old_values(unsigned* cells, unsigned* added, unsigned* up, unsigned* down, unsigned* changed,
                                       unsigned* first)
 {
@@ -71,7 +72,7 @@ extern "C" __global__ void old_values(unsigned* cells, unsigned* added, unsigned
     first[t] = atomicCAS(cells + 4, ~0u, t);
 }
 
-// Sums of floating-point numbers that are exact in any order.
+// Sums of numbers whose sum is exact in any order: sum[0] through shared memory, sum[1] directly.
 extern "C" __global__ void add_f32(const float* in, float* sum)
 {
     __shared__ float part;

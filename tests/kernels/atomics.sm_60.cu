@@ -1,4 +1,6 @@
-// Atomic operations that need compute_60: doubles, and other scopes.
+// Atomic operations that need compute_60: on doubles, and at system and block scope.
+
+// Sums of numbers whose sum is exact in any order: sum[0] through shared memory, sum[1] directly.
 extern "C" __global__ void add_f64(const double* in, double* sum)
 {
     __shared__ double part;
@@ -13,7 +15,9 @@ extern "C" __global__ void add_f64(const double* in, double* sum)
         atomicAdd(sum, part);
 }
 
-// cells[0]: one per thread, at system scope; cells[1 + block]: one per thread of the block, at block scope.
+// cells[0] counts all threads, at system scope, and cells[1 + block] the threads of the block, at block scope. wide[0]
+// is the maximum of block << 40 | thread, at system scope. wide[1 + block] has bit thread % 64 of each thread of the
+// block, set at block scope.
 extern "C" __global__ void scopes(unsigned* cells, unsigned long long* wide)
 {
     atomicAdd_system(cells, 1u);

@@ -1,6 +1,7 @@
-// Atomic operations that need compute_70: 16 bits. Halves are 16-bit patterns, so that no header is needed.
+// Atomic operations on 16-bit values, which need compute_70. Values of f16 are bit patterns, so that no header is
+// needed.
 
-// Adds small integers as f16: exact in any order.
+// Adds small integers as f16, which is exact in any order: to sum[0] with `atom`, to sum[1] with `red`.
 extern "C" __global__ void add_f16(const unsigned short* in, unsigned short* sum)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -8,7 +9,7 @@ extern "C" __global__ void add_f16(const unsigned short* in, unsigned short* sum
     asm volatile("red.add.noftz.f16 [%0], %1;" : : "l"(sum + 1), "h"(in[t]) : "memory");
 }
 
-// Adds pairs.
+// Adds pairs of f16.
 extern "C" __global__ void add_f16x2(const unsigned* in, unsigned* sum)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;

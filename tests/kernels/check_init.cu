@@ -130,7 +130,7 @@ struct Padded {
     unsigned value;
 };
 
-// Bytes between the members of a struct are never written, and copies of the struct may read them.
+// The bytes between the members of a struct are never written; copies of the struct may read them all the same.
 // <<<1, 64>>>
 extern "C" __global__ void padding_right(const unsigned* in, unsigned* out, unsigned* zero)
 {

@@ -1,9 +1,9 @@
 // nvrtc: --generate-line-info
 // Pairs of right and wrong kernels for the checker `memory`; see cuda-driver-soft/tests/driver/checks.rs.
 //
-// All kernels of these pairs have the same parameters of 4096 words each: `in` holds in[i] = i, `out` was never
-// written, and `zero` is zero. The comment before a kernel is its grid. A line of a wrong kernel that a checker finds
-// ends with FINDS and, if there are several such lines, each of them may be found.
+// All kernels of these pairs take three buffers of 4096 words: `in` holds in[i] = i, `out` was never written, and
+// `zero` is zero. The comment before a kernel gives its number of blocks and of threads per block. In a wrong kernel,
+// the line at which the checker finds the error ends with FINDS; if several lines do, it may be any of them.
 
 // <<<2, 64>>>
 extern "C" __global__ void bounds_right(const unsigned* in, unsigned* out, unsigned* zero)

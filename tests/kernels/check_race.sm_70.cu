@@ -118,7 +118,7 @@ extern "C" __global__ void sum_wrong(const unsigned* in, unsigned* out, unsigned
     zero[0] += in[threadIdx.x]; // FINDS
 }
 
-// The last block adds up what all blocks have written.
+// The last block adds up the values that all blocks wrote.
 // <<<8, 64>>>
 extern "C" __global__ void last_block_right(const unsigned* in, unsigned* out, unsigned* zero)
 {
@@ -181,7 +181,7 @@ extern "C" __global__ void spin_lock_wrong(const unsigned* in, unsigned* out, un
     }
 }
 
-// Release and acquire as `cuda::atomic_ref` compiles them.
+// Release, acquire and relaxed accesses as `cuda::atomic_ref` compiles them.
 __device__ void store_release(unsigned* to, unsigned value)
 {
     asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(to), "r"(value) : "memory");
@@ -292,7 +292,7 @@ extern "C" __global__ void named_barrier_wrong(const unsigned* in, unsigned* out
     out[t] = tile[t ^ 64]; // FINDS
 }
 
-// The barrier of a grid, as cooperative groups implement it for one step.
+// A barrier of the grid, like that of cooperative groups, that can be used once.
 __device__ void wait_for_grid(unsigned* arrived)
 {
     __syncthreads();
@@ -337,7 +337,7 @@ extern "C" __global__ void bytes_wrong(const unsigned* in, unsigned* out, unsign
     zero[threadIdx.x / 4] |= (in[threadIdx.x] + 1) << threadIdx.x % 4 * 8; // FINDS
 }
 
-// A lane publishes with a flag what all lanes of its warp wrote before a fence and a warp synchronisation.
+// A lane publishes with a flag the values that all lanes of its warp wrote before a fence and a `__syncwarp`.
 // <<<1, 64>>>
 extern "C" __global__ void flag_of_a_lane_right(const unsigned* in, unsigned* out, unsigned* zero)
 {

@@ -1,5 +1,5 @@
-// Tables of conversions: for input i, result k of a kernel goes to out[i * COUNT + k], in the order given here. The
-// order of modes is rn (to nearest even), rz (to zero), ru (up), rd (down).
+// Tables of conversions: for input i, a kernel writes COUNT results to out[i * COUNT + k]; the comment before a kernel
+// gives their k. The order of four rounding modes is rn (to nearest even), rz (to zero), ru (up), rd (down).
 typedef unsigned long long u64;
 typedef long long s64;
 #define INDEX                                            \
@@ -24,6 +24,7 @@ extern "C" __global__ void f32_to_int(const float* a, s64* out, unsigned n)
     FOUR(12, __float2ull, x)
 }
 
+// As for f32_to_int.
 extern "C" __global__ void f64_to_int(const double* a, s64* out, unsigned n)
 {
     INDEX;

@@ -1,7 +1,8 @@
-// The driver's part in cooperative groups: a word that counts the blocks of a grid that have arrived, and reserved
-// shared memory in which the warps of a block do the same.
+// Kernels that use the parts of cooperative groups that the driver provides: a word in global memory in which the
+// blocks of a grid count their arrivals, and reserved shared memory in which the warps of a block mark theirs.
 
-// The word in which blocks count, which follows its size; null unless the launch is cooperative.
+// Returns the address of the word in which blocks count their arrivals, or null if the launch is not cooperative. Two
+// special registers hold the address of a structure: its size, then the word.
 __device__ static unsigned* arrivals()
 {
     unsigned high, low;
@@ -27,7 +28,8 @@ __device__ static void wait_for_the_grid()
     __syncthreads();
 }
 
-// Steps that each read results of another block from the previous step; the result is in `a` if `rounds` is even.
+// Steps that each read results of other blocks from the previous step; the last result is in `a` if `rounds` is even,
+// else in `b`.
 extern "C" __global__ void grid_rounds(unsigned* a, unsigned* b, unsigned rounds)
 {
     unsigned n = gridDim.x * blockDim.x, t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -39,14 +41,15 @@ extern "C" __global__ void grid_rounds(unsigned* a, unsigned* b, unsigned rounds
     }
 }
 
+// out[0]: 1 in a cooperative launch, else 0.
 extern "C" __global__ void is_cooperative(unsigned* out)
 {
     out[0] = arrivals() != 0;
 }
 
 // Warps of a block wait for one another with bits of a word in reserved shared memory, which is zero at the start of a
-// block and must be zero at its end. In each round every thread writes to `out` the sum of what the thread 33 places
-// before it stored.
+// block and must be zero at its end. In each round every thread writes to `out` a sum of the two values that the
+// thread 33 places before it stored.
 extern "C" __global__ void reserved_shared(unsigned* out)
 {
     __shared__ unsigned place[256];

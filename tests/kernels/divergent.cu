@@ -1,4 +1,5 @@
-// Control flow that splits a warp. Every kernel writes out[i] for i < n; threads past n return early.
+// Control flow that splits a warp. Every kernel with a parameter n writes out[i] for i < n; its threads past n return
+// early.
 #define INDEX                                            \
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;  \
     if (i >= n)                                          \
@@ -66,7 +67,7 @@ extern "C" __global__ void switched(const unsigned* in, unsigned* out, unsigned 
     out[i] = r;
 }
 
-// Break, continue and return inside nested loops, at different times in every lane.
+// Break, continue and return inside nested loops, at times that depend on the lane's input.
 extern "C" __global__ void loops(const unsigned* in, unsigned* out, unsigned n)
 {
     INDEX;
@@ -89,7 +90,7 @@ extern "C" __global__ void loops(const unsigned* in, unsigned* out, unsigned n)
     out[i] = r;
 }
 
-// The greatest common divisor, with a do-while loop and a remainder.
+// The greatest common divisor, by a loop of remainders whose length differs between lanes.
 extern "C" __global__ void gcd(const unsigned* a, const unsigned* b, unsigned* out, unsigned n)
 {
     INDEX;
@@ -102,7 +103,7 @@ extern "C" __global__ void gcd(const unsigned* a, const unsigned* b, unsigned* o
     out[i] = x;
 }
 
-// Divergence between two barriers: odd threads fill a slot after a loop of their own length, even threads immediately;
+// Divergence before a barrier: odd threads fill a slot after a loop of their own length, even threads immediately;
 // then every thread reads its mirror slot. One block of at most 256 threads; no thread returns early.
 extern "C" __global__ void mirror(const unsigned* in, unsigned* out)
 {

@@ -1,7 +1,7 @@
-// Kernels that fault, which leaves a sticky error in the process. Each takes the address or offset to use, so that the
-// compiler cannot see the fault.
+// Kernels that can fault, which leaves a sticky error in the process. The cause of the fault is an argument, so that
+// the compiler cannot see the fault.
 
-// Reads *p: NULL, freed or past the end of an allocation.
+// Reads *p. Tests pass a null pointer or another address without memory.
 extern "C" __global__ void fault_read(const unsigned* p, unsigned* out)
 {
     *out = *p;
@@ -28,7 +28,7 @@ extern "C" __global__ void fault_shared(unsigned index, unsigned* out)
     out[threadIdx.x] = s[index];
 }
 
-// Reads 4 bytes at p + offset: misaligned unless offset is a multiple of 4.
+// Reads 4 bytes at p + offset, where p is aligned: misaligned unless offset is a multiple of 4.
 extern "C" __global__ void fault_misaligned(const unsigned char* p, unsigned offset, unsigned* out)
 {
     *out = *(const unsigned*)(p + offset);

@@ -1,5 +1,6 @@
-// Tables of IEEE arithmetic in all four rounding modes: for input i, result k of a kernel goes to out[i * COUNT + k].
-// The order of modes is rn (to nearest even), rz (to zero), ru (up), rd (down).
+// Tables of IEEE arithmetic: for input i, a kernel writes COUNT results to out[i * COUNT + k]; the comment before a
+// kernel for f32 gives their k, also for f64. The order of four rounding modes is rn (to nearest even), rz (to zero),
+// ru (up), rd (down).
 #define INDEX                                            \
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;  \
     if (i >= n)                                          \
@@ -78,9 +79,9 @@ extern "C" __global__ void f64_rcp(const double* a, double* out, unsigned n)
     FOUR(0, __drcp, a[i])
 }
 
-// Operations without rounding, and comparisons: 0 neg a, 1 abs a, 2 min, 3 max, 4 copysign(a, b), 5 a < b ? a : b, 6
-// bits as a number: 1 a == b, 2 a != b (true for NaN), 4 a < b, 8 a <= b, 16 a > b, 32 a >= b, 64 a is NaN, 128 !(a <
-// b) (true for NaN)
+// Operations without rounding, and comparisons: 0 neg a, 1 abs a, 2 min, 3 max, 4 copysign(a, b), 5 a < b ? a : b,
+// 6 the sum of these bits, as a number: 1 a == b, 2 a != b (true for NaN), 4 a < b, 8 a <= b, 16 a > b, 32 a >= b,
+// 64 a is NaN, 128 !(a < b) (true for NaN)
 extern "C" __global__ void f32_order(const float* a, const float* b, float* out, unsigned n)
 {
     INDEX;
@@ -111,9 +112,9 @@ extern "C" __global__ void f64_order(const double* a, const double* b, double* o
                     | (x != x) << 6 | !(x < y) << 7);
 }
 
-// Flush-to-zero and saturating operations, in PTX: 0 add.ftz, 1 sub.ftz, 2 mul.ftz, 3 fma.rn.ftz (a * b + a), 4
-// div.rn.ftz, 5 sqrt.rn.ftz a, 6 add.sat, 7 mul.sat, 8 fma.rn.sat (a * b + a), 9 add.rz.ftz.sat, 10 min.ftz, 11
-// max.ftz, 12 abs.ftz a, 13 neg.ftz a
+// Flush-to-zero and saturating operations, in PTX: 0 add.ftz, 1 sub.ftz, 2 mul.ftz, 3 fma.rn.ftz (a * b + a),
+// 4 div.rn.ftz, 5 sqrt.rn.ftz a, 6 add.sat, 7 mul.sat, 8 fma.rn.sat (a * b + a), 9 add.rz.ftz.sat, 10 min.ftz,
+// 11 max.ftz, 12 abs.ftz a, 13 neg.ftz a
 extern "C" __global__ void f32_flush(const float* a, const float* b, float* out, unsigned n)
 {
     INDEX;

@@ -23,7 +23,7 @@ extern "C" __global__ void use_constants(const float* in, float* out, unsigned n
         out[i] = fmaf(in[i], coefficients[i & 15], (float)primes[i & 7]);
 }
 
-// Reads the initialised values, 8 bytes each: table 0..5, zeroed 6..8, pi 9 (bits), message 10..23, *inside_table 24,
+// Writes the value of each variable to 8 bytes: table 0..5, zeroed 6..8, pi 9 (bits), message 10..23, *inside_table 24,
 // record 25 tag, 26 value (bits), 27 *link.
 extern "C" __global__ void read_globals(long long* out)
 {

@@ -1,6 +1,7 @@
-// Memory that kernels allocate, and C++ features that need such memory.
+// Memory that kernels allocate, and C++ in kernels: virtual functions, a list of objects, and lambdas.
 
-// Every thread allocates `count` numbers, fills them, reads its neighbour's, and frees its own.
+// Every thread allocates `count` numbers, fills them, adds up those of the next thread, and frees its own. One block of
+// at most 64 threads.
 extern "C" __global__ void heap_neighbours(unsigned count, unsigned* out)
 {
     __shared__ unsigned* places[64];
@@ -21,7 +22,8 @@ extern "C" __global__ void heap_neighbours(unsigned count, unsigned* out)
     out[t] = sum;
 }
 
-// Allocations live until they are freed, even across launches.
+// Allocations live until they are freed, even across launches: `heap_keep` allocates and stores the addresses, and
+// `heap_release` reads and frees the memory.
 extern "C" __global__ void heap_keep(unsigned long long** places, unsigned long long seed)
 {
     unsigned long long* p = (unsigned long long*)malloc(16);

@@ -1,5 +1,5 @@
-// Tables of integer arithmetic: for input pair i, result k of a kernel goes to out[i * COUNT + k], in the order given
-// here. Shifts are in PTX, which defines amounts above the width (they are clamped), unlike C++.
+// Tables of integer arithmetic: for input pair i, a kernel writes COUNT results to out[i * COUNT + k]; comments give
+// their k. Shifts are in PTX, which, unlike C++, defines amounts that exceed the width (they are clamped).
 typedef unsigned short u16;
 typedef short s16;
 typedef unsigned u32;
@@ -80,7 +80,8 @@ extern "C" __global__ void int_div_s32(const s32* a, const s32* b, s32* out, u32
 extern "C" __global__ void int_div_u64(const u64* a, const u64* b, u64* out, u32 n) { divide(a, b, out, n); }
 extern "C" __global__ void int_div_s64(const s64* a, const s64* b, s64* out, u32 n) { divide(a, b, out, n); }
 
-// Sixteen-bit operands, in PTX: 0 add, 1 sub, 2 mul.lo, 3 mul.hi, 4 div (b | 1), 5 rem (b | 1), 6 min, 7 max, 8 shl, 9 shr
+// Sixteen-bit operands, in PTX: 0 add, 1 sub, 2 mul.lo, 3 mul.hi, 4 div (b | 1), 5 rem (b | 1), 6 min, 7 max, 8 shl,
+// 9 shr
 #define SIXTEEN(name, T, t)                                                                              \
     extern "C" __global__ void name(const T* a, const T* b, T* out, u32 n)                               \
     {                                                                                                    \
@@ -105,9 +106,9 @@ SIXTEEN(int_ops_u16, u16, "u16")
 SIXTEEN(int_ops_s16, s16, "s16")
 
 // Operations whose result is wider than their operands, or that use only part of them: 0 mul.wide.u32, 1 mul.wide.s32,
-// 2 mad.wide.u32 (+ a), 3 mad.wide.s32 (+ a), 4 mul.wide.u16 (low halves), 5 mul.wide.s16, 6 mul24.lo.u32, 7
-// mul24.lo.s32, 8 mul24.hi.u32, 9 mul24.hi.s32, 10 mad24.lo.u32 (+ a), 11 add.sat.s32, 12 sub.sat.s32, 13 mad.hi.s32 (+
-// a), 14 mad.hi.u32 (+ a), 15 cnot.b32 a
+// 2 mad.wide.u32 (+ a), 3 mad.wide.s32 (+ a), 4 mul.wide.u16 (low halves), 5 mul.wide.s16 (low halves), 6 mul24.lo.u32,
+// 7 mul24.lo.s32, 8 mul24.hi.u32, 9 mul24.hi.s32, 10 mad24.lo.u32 (+ a), 11 add.sat.s32, 12 sub.sat.s32,
+// 13 mad.hi.s32 (+ a), 14 mad.hi.u32 (+ a), 15 cnot.b32 a
 extern "C" __global__ void int_wide(const u32* a, const u32* b, u64* out, u32 n)
 {
     INDEX;

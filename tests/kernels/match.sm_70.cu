@@ -1,5 +1,7 @@
-// `match`, which needs compute_70: out[lane * 6] for the members: any of 32 bits, any of 64 bits, all of 32 bits (mask,
-// then predicate), all of 64 bits (likewise).
+// Kernels that need compute_70: lanes compare their values with `match`, or wait for other lanes of their warp.
+
+// Six values of each member, from out[lane * 6]: the mask of `match.any` for 32 bits and for 64 bits, then the mask and
+// the predicate of `match.all` for 32 bits, then both for 64 bits. The other lanes get 0xdead.
 extern "C" __global__ void matches(const unsigned* in, const unsigned long long* wide, unsigned mask, unsigned* out)
 {
     unsigned lane = threadIdx.x;
@@ -17,7 +19,7 @@ extern "C" __global__ void matches(const unsigned* in, const unsigned long long*
     }
 }
 
-// A histogram: lanes with the same bin add to it together.
+// A histogram: the first of the lanes with the same bin adds their number to it.
 extern "C" __global__ void matched_histogram(const unsigned* in, unsigned* bins, unsigned count)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -27,8 +29,7 @@ extern "C" __global__ void matched_histogram(const unsigned* in, unsigned* bins,
         atomicAdd(bins + bin, __popc(peers));
 }
 
-// Divergent lanes that do not reconverge: one arm waits for a value that the other writes. Needs independent thread
-// scheduling.
+// Divergent lanes that must make progress independently: one arm waits for a value that the other writes.
 extern "C" __global__ void waiting_lanes(volatile unsigned* flag, unsigned* out)
 {
     unsigned lane = threadIdx.x;

@@ -1,6 +1,6 @@
-// Matrices that a warp multiplies; they need compute_80. Inline PTX, so that no header is needed: 16-bit numbers are
-// bit patterns. One warp per kernel; A is m x k, B is k x n, C and D are m x n, all row-major in memory unless the
-// kernel's comment says otherwise.
+// Matrix products D = A * B + C of one warp (`mma`, `wmma`), and `ldmatrix`; they need compute_80. Inline PTX, so that
+// no header is needed: 16-bit numbers are bit patterns. A is m x k, B is k x n, C and D are m x n, all row-major in
+// memory unless the kernel's comment says otherwise.
 
 __device__ __forceinline__ unsigned pair(unsigned short low, unsigned short high) { return low | (unsigned)high << 16; }
 
@@ -47,7 +47,7 @@ extern "C" __global__ void mma_f16_f16(const unsigned short* a, const unsigned s
     }
 }
 
-// m16n8k8 of tf32.
+// m16n8k8 of tf32, accumulated in f32.
 extern "C" __global__ void mma_tf32(const unsigned* a, const unsigned* b, const float* c, float* d)
 {
     unsigned g = threadIdx.x / 4, t = threadIdx.x % 4, x[4], y[2];
@@ -65,7 +65,7 @@ extern "C" __global__ void mma_tf32(const unsigned* a, const unsigned* b, const 
         d[(g + r / 2 * 8) * 8 + t * 2 + r % 2] = z[r];
 }
 
-// m16n8k32 of signed and unsigned bytes, without saturation in d[0..128), with it in d[128..256).
+// m16n8k32 of signed bytes (A) and unsigned bytes (B), without saturation in d[0..128), with it in d[128..256).
 extern "C" __global__ void mma_s8(const unsigned char* a, const unsigned char* b, const int* c, int* d)
 {
     unsigned g = threadIdx.x / 4, t = threadIdx.x % 4, x[4] = {0, 0, 0, 0}, y[2] = {0, 0};
@@ -102,7 +102,8 @@ extern "C" __global__ void mma_f64(const double* a, const double* b, const doubl
     d[g * 8 + t * 2 + 1] = z1;
 }
 
-// Four 8 x 8 matrices, one below the other in `in`: out[lane * 4 + matrix], then the same transposed, then two of them.
+// Loads four 8 x 8 matrices, one below the other in `in`: out[lane * 4 + matrix], then the same transposed, then only
+// the first two at out[256 + lane * 2 + matrix].
 extern "C" __global__ void load_matrix(const unsigned short* in, unsigned* out)
 {
     __shared__ __align__(16) unsigned short place[32 * 8];
@@ -125,7 +126,7 @@ extern "C" __global__ void load_matrix(const unsigned short* in, unsigned* out)
 }
 
 // wmma m16n16k16 of f16, accumulated in f32. `a` is row-major with a row stride of `stride` elements, `b` column-major,
-// `c` and `d` row-major; twice d follows in column-major order, through shared memory.
+// `c` and `d` row-major; 2 * d follows at d[256] in column-major order, stored through shared memory.
 extern "C" __global__ void wmma_f16(const unsigned short* a, const unsigned short* b, const float* c, float* d,
                                     unsigned stride)
 {
@@ -160,7 +161,7 @@ extern "C" __global__ void wmma_f16(const unsigned short* a, const unsigned shor
         d[256 + i] = place[i];
 }
 
-// wmma m8n32k16 of signed bytes: a, b and d row-major.
+// wmma m8n32k16 of signed bytes, with C = 0: a, b and d row-major.
 extern "C" __global__ void wmma_s8(const signed char* a, const signed char* b, int* d)
 {
     unsigned x, y[4];

@@ -1,4 +1,4 @@
-// State spaces and access widths.
+// Accesses to global, local and shared memory, also through generic pointers, and in every width.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned long long u64;
@@ -7,7 +7,7 @@ typedef unsigned long long u64;
     if (i >= n)                                          \
         return
 
-// Copies of one element per thread, for every width of a load.
+// Copies of one element per thread: every width of a load, as one value or as a vector.
 extern "C" __global__ void copy_u8(const u8* in, u8* out, unsigned n) { INDEX; out[i] = in[i]; }
 extern "C" __global__ void copy_u16(const u16* in, u16* out, unsigned n) { INDEX; out[i] = in[i]; }
 extern "C" __global__ void copy_u32(const unsigned* in, unsigned* out, unsigned n) { INDEX; out[i] = in[i]; }
@@ -76,7 +76,7 @@ extern "C" __global__ void shared_transpose(const unsigned* in, unsigned* out)
         out[r * 32 + threadIdx.x] = tile[threadIdx.x][r];
 }
 
-// One pointer, three spaces: depending on in[i] % 3 it points to global, shared or local memory. One block of at most
+// One pointer, three spaces: depending on in[t] % 3 it points to global, shared or local memory. One block of at most
 // 256 threads.
 __device__ __noinline__ unsigned through(volatile unsigned* p, unsigned x)
 {

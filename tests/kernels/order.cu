@@ -1,6 +1,6 @@
 // Threads that wait for one another: barriers of parts of a block, flags, fences, locks.
 
-// out[t * 3] for a block of any size: the number of threads with in > 0, all threads, any thread.
+// The threads of a block vote on in > 0. out[t * 3]: the number of threads that agree, 1 if all do, 1 if any does.
 extern "C" __global__ void barrier_votes(const int* in, int* out)
 {
     unsigned t = threadIdx.x;
@@ -10,8 +10,8 @@ extern "C" __global__ void barrier_votes(const int* in, int* out)
     out[t * 3 + 2] = __syncthreads_or(x > 0) != 0;
 }
 
-// The first warp fills one of two buffers while the others read the other one: named barriers at which one side only
-// arrives. Blocks of 128 threads; out[round * 96 + reader].
+// The first warp fills one of two buffers while the other warps read the other one. At each named barrier, one side
+// waits and the other only arrives. Blocks of 128 threads; out[round * 96 + reader].
 extern "C" __global__ void producer_consumer(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned buffer[2][96];
@@ -19,7 +19,7 @@ extern "C" __global__ void producer_consumer(const unsigned* in, unsigned* out, 
     for (unsigned r = 0; r < rounds; r++) {
         unsigned b = r & 1;
         if (t < 32) {
-            // Empty: barrier 1 + b; full: barrier 3 + b.
+            // Barrier 1 + b: buffer b is empty; barrier 3 + b: it is full.
             if (r >= 2)
                 asm volatile("bar.sync %0, 128;" : : "r"(1 + b) : "memory");
             for (unsigned i = t; i < 96; i += 32)
@@ -34,7 +34,7 @@ extern "C" __global__ void producer_consumer(const unsigned* in, unsigned* out, 
     }
 }
 
-// Each half of a block passes a different number of its own barriers.
+// Each half of a block of 128 threads waits at a barrier of its own, one half more often than the other.
 extern "C" __global__ void halves(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned place[128];
@@ -63,7 +63,7 @@ extern "C" __global__ void halves(const unsigned* in, unsigned* out)
 
 __device__ unsigned blocks_done;
 
-// Sums of all elements: each block writes its own sum, and the last block to finish adds them in order.
+// The sum of all elements: each block writes its own sum, and the last block to finish adds them in order.
 extern "C" __global__ void last_block(const unsigned* in, unsigned n, volatile unsigned* parts, unsigned* sum)
 {
     __shared__ unsigned own;
@@ -112,7 +112,8 @@ extern "C" __global__ void warps_talk(unsigned rounds, unsigned* out)
     out[t] = value;
 }
 
-// Blocks pass numbers on: each waits for the next one, and the last begins. All blocks must be resident at once.
+// Blocks pass numbers on: each waits for the next block, and the last block begins. All blocks must be resident at
+// once.
 extern "C" __global__ void blocks_talk(volatile unsigned* flags, volatile unsigned* values)
 {
     if (threadIdx.x == 0) {
@@ -159,7 +160,7 @@ extern "C" __global__ void tickets(unsigned* next, volatile unsigned* serving, v
     }
 }
 
-// A barrier of the whole grid between `rounds` steps, each of which reads the previous results of another block. All
+// A barrier of the whole grid between `rounds` steps, each of which reads the previous results of other blocks. All
 // blocks must be resident at once.
 extern "C" __global__ void grid_steps(volatile unsigned* a, volatile unsigned* b, unsigned rounds, unsigned* arrived)
 {

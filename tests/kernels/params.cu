@@ -1,4 +1,4 @@
-// Kernel parameters of every type and layout. One thread writes the values that it received.
+// Kernel parameters of many types and layouts. The kernels write the values that they received.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned long long u64;
@@ -22,8 +22,8 @@ extern "C" __global__ void param_scalars(u64* out, signed char a, u8 b, short c,
     out[11] = last;
 }
 
-// The built-in vector types, with an odd byte before each so that alignment matters; every component as its bits, in
-// order.
+// The built-in vector types, with a byte before each so that alignment matters. out has the bytes and components in
+// order, each extended or as its bits as in `param_scalars`.
 extern "C" __global__ void param_vectors(u64* out, u8 p0, float4 a, u8 p1, double2 b, u8 p2, int3 c, u8 p3, short2 d,
                                          u8 p4, uchar4 e, u8 p5, ulonglong2 f, u8 p6, float2 g, u8 p7, char3 h, u8 p8)
 {
@@ -97,7 +97,8 @@ extern "C" __global__ void param_big(unsigned* out, Big big, unsigned step)
     out[t] = big.words[(t * step) % 1000];
 }
 
-// Forty parameters after the pointer, 320 bytes: ten times (u8, u64, float, double). out[k] is the k-th, as its bits.
+// Forty parameters after the pointer, 320 bytes with padding: ten times (u8, u64, float, double). out[k] is the k-th,
+// as its bits.
 #define GROUP(k) u8 a##k, u64 b##k, float c##k, double d##k
 #define STORE(k)                                    \
     out[4 * k + 0] = a##k;                          \

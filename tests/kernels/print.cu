@@ -1,4 +1,4 @@
-// `printf` in a kernel, and its return value.
+// `printf` in a kernel: formats and returned values, which go to `counts`, and output of several threads.
 extern "C" __global__ void print_formats(const char* text, const char* nothing, int* counts)
 {
     char word[4] = {'a', 'b', 'c', 0};

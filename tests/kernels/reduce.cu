@@ -1,5 +1,5 @@
-// One result per block, by a tree in shared memory: element t adds element t + s, for s = half, quarter, ... 1 of the
-// block. Blocks of 256 threads; any power of two for `reduce_dynamic`.
+// One result per block, by a tree in shared memory: thread t combines elements t and t + s, for s = half of the block's
+// threads, a quarter, and so on down to 1. Blocks of 256 threads; of any power of two for `reduce_dynamic`.
 template <typename T, typename Op>
 __device__ __forceinline__ void reduce(const T* in, T* out, unsigned n, T neutral, Op op)
 {

@@ -1,5 +1,5 @@
-// `redux`, which needs compute_80: out[lane * 8] for the members: add, min, max signed; min, max unsigned; and, or,
-// xor.
+// `redux`, which needs compute_80. Eight values of each member, from out[lane * 8]: the sum, the signed minimum and
+// maximum, the unsigned minimum and maximum, and the bitwise and, or and exclusive or. The other lanes get 0xdead.
 extern "C" __global__ void reduce_members(const int* in, unsigned mask, unsigned* out)
 {
     unsigned lane = threadIdx.x;

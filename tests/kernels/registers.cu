@@ -1,6 +1,6 @@
 // Special registers of a thread, for three-dimensional grids and blocks. 16 words per thread, in order of the linear
-// block and the linear thread: 0..2 tid, 3..5 ntid, 6..8 ctaid, 9..11 nctaid, 12 laneid, 13 WARP_SZ, 14 the linear
-// thread % 32 (to compare with 12), 15 0x5eed.
+// indices of block and thread: 0..2 tid, 3..5 ntid, 6..8 ctaid, 9..11 nctaid, 12 laneid, 13 WARP_SZ, 14 the thread's
+// linear index % 32 (to compare with 12), 15 the constant 0x5eed.
 extern "C" __global__ void registers(unsigned* out)
 {
     unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;

@@ -8,7 +8,7 @@ extern "C" __global__ void spin(unsigned long long* out, unsigned long long seed
     *out = x;
 }
 
-// The kernel declares a limit of 128 threads per block; a launch with more returns CUDA_ERROR_INVALID_VALUE.
+// This kernel declares a limit of 128 threads per block; a launch with more returns CUDA_ERROR_INVALID_VALUE.
 extern "C" __global__ void __launch_bounds__(128) bounded(unsigned* out)
 {
     out[threadIdx.x] = threadIdx.x;

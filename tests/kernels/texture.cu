@@ -1,4 +1,5 @@
-// Writes an affine map of a texture to a surface: pixel (x, y) is the texture's sample at (u, v) . (x, y, 1).
+// Writes an affine map of a texture to a surface: the pixel with centre (x, y) is the texture's sample at the
+// coordinates (u . p, v . p), where p = (x, y, 1).
 extern "C" __global__ void affine(cudaTextureObject_t picture, cudaSurfaceObject_t out, unsigned width,
                                   unsigned height, float3 u, float3 v)
 {

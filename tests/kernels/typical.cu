@@ -1,7 +1,7 @@
-// Kernels like those of real programs, for timing and for results. Threads past the end of the data return or
-// contribute nothing; each comment gives the required block shape.
+// Kernels like those of real programs, for timing and for results. Unless a kernel's comment says otherwise, its blocks
+// may have any size, and threads past the end of the data do nothing.
 
-// Five-point stencil on a grid of w x h floats; the border is copied. Blocks of 16 x 16 threads, or of any other shape.
+// Five-point stencil on a grid of w x h floats; the border is copied.
 extern "C" __global__ void stencil(const float* in, float* out, int w, int h)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -59,8 +59,7 @@ extern "C" __global__ void scale_four(const four* in, four* out, unsigned n)
     }
 }
 
-// The mean of 3 x 3 bytes of an image of w x h; outside of it the nearest pixel inside counts. Blocks of 32 x 8
-// threads, or of any other shape.
+// The mean of 3 x 3 bytes of an image of w x h; outside of it the nearest pixel inside counts.
 extern "C" __global__ void blur(const unsigned char* in, unsigned char* out, int w, int h)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -74,7 +73,7 @@ extern "C" __global__ void blur(const unsigned char* in, unsigned char* out, int
     out[y * w + x] = (unsigned char)(sum / 9);
 }
 
-// Grey from red, green, blue and a fourth byte: bytes and vectors of bytes.
+// The grey values of n pixels of red, green, blue and a fourth byte that is ignored.
 extern "C" __global__ void grey(const uchar4* in, unsigned char* out, unsigned n)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -11,7 +11,7 @@ extern "C" __global__ void gemm_half(const unsigned short* a, const unsigned sho
     int row = blockIdx.y * 32, column = blockIdx.x * 16;
     float z[2][4] = {};
     for (int t = 0; t < k; t += 16) {
-        // Eight numbers at once.
+        // Each thread copies eight numbers at once.
         *(uint4*)&ta[thread / 2][thread % 2 * 8] = *(const uint4*)&a[(row + thread / 2) * k + t + thread % 2 * 8];
         if (warp == 0)
             *(uint4*)&tb[thread / 2][thread % 2 * 8] = *(const uint4*)&b[(t + thread / 2) * n + column + thread % 2 * 8];

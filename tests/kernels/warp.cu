@@ -1,4 +1,4 @@
-// Warp-wide operations: shuffles, votes, barriers of a warp, and algorithms that use them.
+// Warp-wide operations for tests/contract/warps.rs: shuffles, votes, barriers of a warp, and algorithms that use them.
 
 __device__ __forceinline__ unsigned lane_id() { return threadIdx.x & 31; }
 
@@ -13,7 +13,8 @@ __device__ __forceinline__ int* shuffle_all(int x, unsigned by, int* out)
     return out;
 }
 
-// Four modes for the widths 32, 16, 8, 4, 2: out[thread * 20 + 4 * width + mode]. `by` differs from lane to lane.
+// Four modes for the widths 32, 16, 8, 4, 2: out[thread * 20 + 4 * i + mode] for the i-th width. `by` may differ from
+// lane to lane.
 extern "C" __global__ void shuffles(const int* in, const unsigned* by, int* out)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -27,8 +28,9 @@ extern "C" __global__ void shuffles(const int* in, const unsigned* by, int* out)
     shuffle_all<2>(x, b, out);
 }
 
-// The second result of a shuffle, true if the source lane is in the segment. out[thread * 2]: up and down by `by` in 8
-// lanes.
+// The second result of a shuffle, a predicate that is true if the source lane is in the segment, here of 8 lanes.
+// out[thread * 2] is the result of a shuffle up by `by`, the next value that of a shuffle down, each negated if the
+// predicate is false.
 extern "C" __global__ void shuffle_inside(const int* in, const unsigned* by, int* out)
 {
     unsigned t = threadIdx.x;
@@ -71,7 +73,8 @@ extern "C" __global__ void members(const int* in, unsigned mask, int* out)
     }
 }
 
-// Two sets of lanes, each in its own arm of a branch.
+// Two sets of lanes, each in its own arm of a branch: odd lanes get the sum of their values, even lanes the maximum of
+// theirs.
 extern "C" __global__ void two_halves(const int* in, int* out)
 {
     unsigned lane = threadIdx.x;
@@ -148,7 +151,8 @@ extern "C" __global__ void compact(const unsigned* in, unsigned n, unsigned* out
         out[base + __popc(mask & ((1u << lane) - 1))] = x;
 }
 
-// Lanes of a warp exchange values through shared memory without a barrier of the block: out[t] = in of the next lane.
+// Lanes of a warp exchange values through shared memory with barriers of the warp only. In each of four rounds, a lane
+// takes the value of the next lane and adds the number of the round: out[t] = in of the fourth lane after t, plus 6.
 extern "C" __global__ void sync_warp(const int* in, int* out)
 {
     __shared__ volatile int place[128];

@@ -1,6 +1,6 @@
-//! Tests of the offsets of arguments in a `ParamBuffer` against a C compiler's: 1,000 random parameter lists, with this
-//! crate's vector types and, if it was fetched, with those of NVIDIA's header.
-// If C's `long` has 4 bytes, two of the vector types have padding and are left out.
+//! Tests of the offsets of arguments in a `ParamBuffer` against a C compiler's: 1,000 random parameter lists, with the
+//! vector types as this file declares them in C and, if it was fetched, with those of NVIDIA's header.
+// Where C's `long` has 4 bytes, `cuda-driver` lacks `long4_32a` and `ulong4_32a`, which would have padding.
 #![cfg(all(not(windows), target_pointer_width = "64"))]
 
 use std::fmt::Write as _;
@@ -140,7 +140,8 @@ impl Random {
     }
 }
 
-/// Declares structs of random fields, and computes Rust's size and alignment by the rules of `repr(C)`.
+/// Declares 200 structs of random fields in C, and appends them to `types` with the sizes and alignments that
+/// `repr(C)` gives them.
 fn random_structs(types: &mut Vec<Type>, random: &mut Random) -> String {
     let mut declarations = String::new();
     for number in 0..200 {
@@ -228,7 +229,7 @@ fn header_folder() -> Option<PathBuf> {
 fn run(name: &str, program: &str, arguments: &[String]) -> Result<Vec<usize>, String> {
     let folder = env::temp_dir().join(format!("cuda-driver-param-layout-{}-{name}", std::process::id()));
     fs::create_dir_all(folder.join("crt")).unwrap();
-    // The only definitions that NVIDIA's header needs from this one.
+    // `vector_types.h` includes `crt/host_defines.h`, and needs only these definitions of it.
     fs::write(
         folder.join("crt/host_defines.h"),
         "#define __device_builtin__\n#define __align__(n) __attribute__((aligned(n)))\n#define __builtin_align__(n) __align__(n)\n",
@@ -286,7 +287,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     let facts = match run(name, &program(&types, &declarations, &lists), arguments) {
         Ok(facts) => facts,
         Err(why) => {
-            // On other systems a compiler for the host may be missing.
+            // CI's machine runs Linux and has a compiler. On other systems, one for the host may be missing.
             let missing = format!("a C compiler: {why}");
             return if cfg!(target_os = "linux") {
                 needs::needs_but_not_in_ci(&missing)

@@ -32,7 +32,7 @@ fn copies_return_the_same_values() {
     there_and_back(&context, &[Complex::new(1.0_f64, -1.0), Complex::new(0.0, 2.0)]);
     there_and_back(&context, &[Vec3::new(1.0, 2.0, 3.0), Vec3::X]);
     there_and_back(&context, &[Mat4::IDENTITY]);
-    // The bits of a half are those that the device has.
+    // Device memory holds the bits of a half unchanged.
     let halves = DeviceBuffer::from_slice(&context, &[f16::ONE]).expect("memory");
     let bits = halves.as_slice().cast::<u16>().and_then(|bits| bits.to_vec());
     assert_eq!(bits.expect("a copy"), [0x3c00]);
