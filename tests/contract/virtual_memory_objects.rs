@@ -183,7 +183,7 @@ fn raw_handles_of_ranges_and_memory() {
     let raw = memory.into_raw();
     // SAFETY: the handle was owned above.
     let memory = unsafe { PhysicalMemory::from_raw(raw, unit) };
-    // SAFETY: the memory lives longer.
+    // SAFETY: `memory` owns the handle and outlives `borrowed`.
     let borrowed = unsafe { PhysicalMemory::borrow_raw(memory.as_raw(), unit) };
     range.map(0, &borrowed).expect("a mapping");
     assert!(format!("{range:?} {memory:?} {options:?}").contains("AddressRange"));
@@ -202,7 +202,7 @@ fn dropped_on_another_thread_behind_queued_work() {
         })
         .expect("a host function");
     let mut view = range.slice_mut::<u8>(unit, unit).expect("a view");
-    // SAFETY: the range is dropped after the fill.
+    // SAFETY: the range stays mapped until the fill is done, because dropping it waits for the fill.
     unsafe { view.fill_u8_async(1, &stream) }.expect("a fill");
     drop(context);
     let dropper = std::thread::spawn(move || drop(range));
