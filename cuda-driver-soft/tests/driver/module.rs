@@ -1,4 +1,5 @@
-//! Tests of modules: valid and invalid images, compiler options and logs, functions and variables.
+//! Tests of modules: valid and invalid images, compiler options and logs, functions and variables, refused launches,
+//! libraries, and the linker.
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptx, same, software};
 use cuda_driver_sys::*;
@@ -11,6 +12,7 @@ fn text(ptx: &str) -> CString {
     CString::new(ptx).unwrap()
 }
 
+/// Loads an image as a module, and unloads it again; returns the code of the load.
 fn load(image: &[u8]) -> u32 {
     let (cuda, mut module) = (cuda(), null_mut());
     let code = unsafe { cuda.cuModuleLoadData(&mut module, image.as_ptr().cast()) };
@@ -20,7 +22,7 @@ fn load(image: &[u8]) -> u32 {
     code.0
 }
 
-/// Loads with options, each with a value; returns the code and the values afterwards.
+/// Like [`load`], with options and their values; returns the code and the values after the call.
 fn load_ex(image: &CStr, options: &mut [(CUjit_option, usize)]) -> (u32, Vec<usize>) {
     let (cuda, mut module) = (cuda(), null_mut());
     let mut names: Vec<CUjit_option> = options.iter().map(|o| o.0).collect();
@@ -65,8 +67,8 @@ fn images_and_their_codes() {
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     assert_eq!(load(&elf), 200);
     if software() {
-        // Machine code, which does not run here. NVIDIA's driver looks for the architecture, and finds none in this
-        // image.
+        // With CUDA's machine the image contains machine code, which the software driver cannot run. NVIDIA's driver
+        // looks for the architecture of the code, and finds none in this image.
         elf[18] = 190;
         assert_eq!(load(&elf), 209);
     }
@@ -83,7 +85,8 @@ fn images_and_their_codes() {
     }
 }
 
-/// Returns a fat binary with one entry of PTX text, as a compiler writes it.
+/// Returns a fat binary with one entry of PTX text, as a compiler writes it: the fat binary itself, or a wrapper that
+/// has its address. A wrapped fat binary is leaked.
 pub(crate) fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     const HEADER: usize = 80;
     let padded = ptx.len().next_multiple_of(8);
@@ -133,7 +136,7 @@ fn fat_binaries() {
         check(cuda().cuLibraryGetKernel(&mut kernel, library, c"k".as_ptr()));
         check(cuda().cuLibraryUnload(library));
     }
-    // An entry longer than any memory is refused, not read.
+    // A fat binary whose header states a length of 1 TiB is refused, not read.
     let mut endless = fat_binary(ptx.as_bytes(), 52, false);
     endless[8..16].copy_from_slice(&(1u64 << 40).to_le_bytes());
     assert_eq!(load(&endless), 209);
@@ -296,7 +299,7 @@ fn functions_and_variables() {
         let mut mode = CUmoduleLoadingMode(0);
         check(cuda.cuModuleGetLoadingMode(&mut mode));
         assert_eq!(mode, CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING);
-        // Module and function handles are checked after the module is unloaded.
+        // The handles of the module and of its functions are invalid after the module is unloaded.
         check(cuda.cuModuleUnload(module));
         expect(cuda.cuModuleUnload(module), 400);
         expect(cuda.cuFuncGetAttribute(&mut 0, shared, function), 400);
@@ -347,7 +350,7 @@ fn refused_launches() {
     ];
     expect(launch(takes.function, one, one, 0, params, extra.as_mut_ptr()), 1);
     expect(launch(takes.function, one, one, 0, null, extra.as_mut_ptr()), 701);
-    // The null stream belongs to the current context. A launch is refused if the function is of another context.
+    // The null stream belongs to the current context. A launch is refused if the function belongs to another context.
     let other = Context::new();
     expect(launch(takes.function, one, one, 0, params, null), 400);
     unsafe {
@@ -423,9 +426,10 @@ fn a_library_is_compiled_when_a_kernel_is_requested() {
             ),
             400,
         );
-        // The library's module cannot be unloaded.
+        // `cuModuleUnload` refuses the module of a library.
         expect(cuda.cuModuleUnload(module), 800);
-        // An attribute set in a kernel applies to its functions in all contexts, but not the reverse.
+        // An attribute that is set in a kernel applies to its functions in all contexts. One that is set in a function
+        // does not apply to the kernel.
         let shared = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         check(cuda.cuKernelSetAttribute(shared, 60_000, kernel, 0));
         check(cuda.cuFuncGetAttribute(&mut value, shared, function));
@@ -467,11 +471,13 @@ fn two_modules_with_the_same_names() {
     assert!(xa != xb && a.function != b.function);
 }
 
+/// The kernel `k(p)`, which stores the result of `square(7)` in `p[0]`.
 const CALLER: &str = ".extern .func (.param .u32 r) square(.param .u32 x);\n\
     .visible .entry k(.param .u64 p)\n{\n .reg .b64 %rd<2>; .reg .b32 %r<3>;\n\
      ld.param.u64 %rd1, [p];\n\
      { .param .b32 a; .param .b32 b; mov.u32 %r1, 7; st.param.b32 [a], %r1; call.uni (b), square, (a); ld.param.b32 %r2, [b]; }\n\
      st.global.u32 [%rd1], %r2;\n ret;\n}\n";
+/// The function `square(x)`.
 const CALLEE: &str = ".visible .func (.param .u32 r) square(.param .u32 x)\n{\n .reg .b32 %r<3>;\n\
      ld.param.u32 %r1, [x];\n mul.lo.u32 %r2, %r1, %r1;\n st.param.u32 [r], %r2;\n ret;\n}\n";
 
@@ -514,7 +520,7 @@ fn the_linker() {
         expect(linker.add(c"c.ptx", &with_head("")), 1);
         let file = std::env::temp_dir().join(format!("soft-cuda-linked-{}", std::process::id()));
         std::fs::write(&file, std::slice::from_raw_parts(image.cast::<u8>(), size)).unwrap();
-        // The image runs, loaded from memory and from a file.
+        // The image runs, loaded from the linker's memory, and from a file after the linker is destroyed.
         for from_file in [false, true] {
             let (mut module, mut function) = (null_mut(), null_mut());
             if from_file {

@@ -5,7 +5,7 @@ use std::ptr::{null, null_mut};
 use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
 use cuda_driver_sys::*;
 
-/// Stores the number of blocks of a cluster, and a number other than 0 in a cooperative launch.
+/// A kernel that stores the x size of its cluster in blocks, and then a number, which is not 0 in a cooperative launch.
 const SHAPE: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
     .visible .entry shape(.param .u64 out) { .reg .b32 %r<4>; .reg .b64 %rd<2>;\n\
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %cluster_nctaid.x;\n\
@@ -59,7 +59,7 @@ impl Node {
         unsafe { cuda().cuGraphKernelNodeCopyAttributes(self.node, other.node) }
     }
 
-    /// Launches the graph; returns the number of blocks of a cluster, and true if the launch is cooperative.
+    /// Launches the graph; returns the x size of a cluster in blocks, and true if the launch is cooperative.
     fn run(&self) -> (u32, bool) {
         let (mut exec, mut shape) = (null_mut(), [0_u32; 2]);
         unsafe {
@@ -76,7 +76,7 @@ impl Node {
 #[test]
 fn a_node_runs_with_its_attributes() {
     if !software() {
-        return; // the meaning of a cluster size of zeros is not known
+        return; // NVIDIA's driver may treat a cluster size of zeros differently
     }
     let _context = Context::new();
     let kernel = Kernel::from_ptx(&std::ffi::CString::new(SHAPE).unwrap(), "shape");
@@ -95,13 +95,13 @@ fn a_node_runs_with_its_attributes() {
     assert_eq!(node.run(), (1, false));
     plain.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 0 });
     assert_eq!(plain.run(), (4, false));
-    // A copied size must suit the grid, as one that is set.
+    // A copied cluster size must divide the grid, like one that is set.
     let three = Node::new(&kernel, 3);
     expect(three.copy_from(&plain), 912);
     assert_eq!(three.run(), (1, false));
 }
 
-/// A kernel that requires a cluster size keeps it, with any attributes.
+/// A kernel that requires a cluster size is launched with it, whatever attributes its node has.
 #[test]
 fn a_required_cluster_size_stays() {
     if !software() {

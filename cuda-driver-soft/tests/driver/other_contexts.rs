@@ -1,4 +1,4 @@
-//! Tests of objects that are changed or destroyed while another context than their own is current, or none.
+//! Tests of objects that are used while another context than their own, or none, is current.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
 use cuda_driver_sys::*;
 
-/// Kernels that load texel 1 of a texture object and of a texture reference.
+/// Kernels that store texel 1 of a texture object, and of a texture reference, in `out`.
 const KERNELS: &str = ".version 7.8\n.target sm_75\n.address_size 64\n.global .texref tr;\n\
     .visible .entry object(.param .u64 out, .param .u64 texture) { .reg .b64 %o, %t; .reg .b32 %r<4>, %x;\n\
     ld.param.u64 %o, [out]; ld.param.u64 %t, [texture]; mov.b32 %x, 1;\n\
@@ -35,7 +35,7 @@ fn first_word(memory: CUdeviceptr) -> u32 {
     word
 }
 
-/// A host function that gives a call which does not wait for its stream the time to end first.
+/// A host function that delays the kernel behind it, so that a call that does not wait for the kernel returns first.
 unsafe extern "system" fn linger(_: *mut c_void) {
     std::thread::sleep(Duration::from_millis(200));
 }
@@ -57,7 +57,7 @@ fn in_another_context(run: impl FnOnce()) {
 #[test]
 fn the_destruction_of_a_texture_waits_for_its_context() {
     if !software() {
-        return; // a GPU may fault
+        return; // on a GPU the kernel may fault
     }
     let _context = Context::new();
     let kernel = kernel("object");

@@ -1,4 +1,5 @@
-//! Tests of memory that is freed in stream order: calls no longer accept it, and work that runs too late faults.
+//! Tests of memory that is freed in stream order: calls no longer accept it, work that runs too late faults, and pools
+//! release it when a call waits.
 
 use crate::common::{Context, check, cuda, expect, in_child};
 use crate::stream::{Door, NON_BLOCKING, hold, stream};
@@ -66,7 +67,7 @@ fn memory_queued_for_freeing_is_invalid_for_calls() {
 
 #[test]
 fn a_pool_releases_memory_at_a_synchronisation() {
-    // The test needs a process without other threads: a synchronisation by any thread makes all pools release memory.
+    // The test needs a process of its own: a synchronisation in another test would make all pools release memory.
     in_child(
         "pools::a_pool_releases_memory_at_a_synchronisation",
         &[],
@@ -99,7 +100,7 @@ fn a_pool_releases_memory_alone() {
         hold(busy, &door);
         check(cuda.cuMemFreeAsync(address, busy));
         assert_eq!(numbers(), [32 << 20, 0, 1000]);
-        // The memory is not free yet.
+        // The stream has not reached the free, so neither call releases the memory.
         check(cuda.cuStreamSynchronize(other));
         check(cuda.cuMemPoolTrimTo(pool, 0));
         assert_eq!(numbers(), [32 << 20, 0, 1000]);
@@ -215,7 +216,7 @@ fn the_next_allocation_at_the_same_address_is_untouched() {
                 scope.spawn(|| door.open());
                 check(cuda.cuMemFree(address));
             });
-            // The system maps the same place again.
+            // The system may map the same addresses again.
             let next: Vec<_> = (0..4).map(|_| managed(BYTES)).collect();
             check(cuda.cuStreamSynchronize(late));
             for at in next {
@@ -238,7 +239,7 @@ fn an_allocation_does_not_wait_for_host_functions() {
         unsafe {
             hold(busy, &door);
             check(cuda.cuMemFreeAsync(first, busy));
-            // These do not fit even if all memory were free.
+            // These would not fit even if all memory were free.
             expect(cuda.cuMemAllocAsync(&mut second, 1 << 50, other), 2);
             expect(cuda.cuMemAllocAsync(&mut second, 65 << 20, other), 2);
             // There is enough memory after the queued free.

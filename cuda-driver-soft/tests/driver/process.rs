@@ -98,7 +98,7 @@ fn visible_devices() {
 #[test]
 fn an_older_version_has_no_attributes_of_clusters() {
     if !software() {
-        return eprintln!("needs the software driver: its settings");
+        return eprintln!("needs the software driver, which has these settings");
     }
     let settings = [("CUDA_SOFT_VERSION", "11.7")];
     in_child(
@@ -128,7 +128,7 @@ fn an_older_version_has_no_attributes_of_clusters() {
 #[test]
 fn several_devices_and_an_older_version() {
     if !software() {
-        return eprintln!("needs the software driver: its settings");
+        return eprintln!("needs the software driver, which has these settings");
     }
     let settings = [("CUDA_SOFT_DEVICES", "sm_80,sm_90"), ("CUDA_SOFT_VERSION", "12.2")];
     in_child("process::several_devices_and_an_older_version", &settings, || {
@@ -172,7 +172,7 @@ fn several_devices_and_an_older_version() {
 #[test]
 fn invalid_settings() {
     if !software() {
-        return eprintln!("needs the software driver: its settings");
+        return eprintln!("needs the software driver, which has these settings");
     }
     in_child("process::invalid_settings", &[("CUDA_SOFT_DEVICES", "sm_31")], || {
         assert_eq!(codes()[..2], [101, 3]);
@@ -182,7 +182,7 @@ fn invalid_settings() {
 #[test]
 fn ignored_settings() {
     if !software() {
-        return eprintln!("needs the software driver: its settings");
+        return eprintln!("needs the software driver, which has these settings");
     }
     let variables = [
         ("CUDA_SOFT_ENGINE", "compile"),

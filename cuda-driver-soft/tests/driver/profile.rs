@@ -1,4 +1,4 @@
-//! Tests of profiles: from a guard, and by the environment in a process of its own.
+//! Tests of profiles: of the launches of a thread, with a guard, and of a whole process, with an environment variable.
 
 use crate::common::{Context, Kernel, check, cuda, in_child, ptr, software};
 use cuda_driver_soft::{KernelReport, Report, profile};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// Returns a file that no other test uses.
+/// Returns the path of a file that no other process uses.
 fn file(name: &str, extension: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.{extension}", std::process::id()))
 }
@@ -25,6 +25,7 @@ fn work() {
     check(unsafe { cuda.cuMemFree(a) });
 }
 
+/// Checks the counters of `lines` after this number of launches by [`work`].
 fn check_lines(kernel: &KernelReport<'_>, launches: u64) {
     assert_eq!(kernel.launches.len() as u64, launches);
     // Three warps have 32 active lanes; the fourth has 4, so its branch is divergent.
@@ -42,7 +43,7 @@ fn check_lines(kernel: &KernelReport<'_>, launches: u64) {
             .find(|l| l.line == line && l.file == Some("lines.cu"));
         found.unwrap_or_else(|| panic!("no line {line}")).counters
     };
-    // `if (i >= n)` is in line 13; the inlined function in line 6.
+    // `if (i < n)` is in line 13, and the body of the inlined function in line 6.
     assert_eq!(
         (of(13).instructions, of(13).thread_instructions),
         (8 * launches, 256 * launches)
@@ -64,7 +65,7 @@ fn a_guard_counts_the_launches_of_its_thread() {
     let inner = profile();
     work();
     let current = context.0 as usize;
-    // A launch of another thread.
+    // A launch by another thread, which neither guard counts.
     let other = std::thread::spawn(move || {
         check(unsafe { cuda().cuCtxSetCurrent(current as _) });
         work();
@@ -118,7 +119,7 @@ fn the_formats_have_the_same_numbers() {
     let page = report.to_html();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<h2 id=\"kernel0\">lines</h2>"));
-    // Nothing is loaded from elsewhere.
+    // The page loads nothing from elsewhere.
     assert!(!page.contains("http") && !page.contains("src=") && !page.contains("<script"));
     let path = file("formats", "html");
     report.write(&path).unwrap();
@@ -128,7 +129,7 @@ fn the_formats_have_the_same_numbers() {
 
 #[test]
 fn a_program_is_counted_by_the_environment() {
-    // Handlers at exit are those of Unix.
+    // The driver writes the file in an exit handler, which it registers only on Unix.
     if !software() || cfg!(not(unix)) {
         return;
     }
@@ -138,7 +139,7 @@ fn a_program_is_counted_by_the_environment() {
     let child = in_child(test, &variables, || {
         let _context = Context::new();
         work();
-        // Launches of all threads count.
+        // Launches by all threads count.
         std::thread::spawn(|| {
             let _context = Context::new();
             work();
@@ -159,6 +160,7 @@ fn a_program_is_counted_by_the_environment() {
             .all(|launch| launch["total"]["global_load_sectors"] == 26)
     );
     std::fs::remove_file(&path).unwrap();
+    // The process runs this test again, and thus the work above.
     let child = in_child(test, &[("CUDA_SOFT_PROFILE", "1")], || {});
     let printed = child.unwrap_or_default();
     assert!(printed.contains("lines: 2 launches\n"), "{printed}");

@@ -1,10 +1,12 @@
-//! Tests of the log of a fault: source line, calls of the thread, other lanes of the warp, registers.
+//! Tests of reports about threads of a kernel, at a fault and at a line that `CUDA_SOFT_STOP_AT` names: source line,
+//! calls of the thread, other lanes of the warp, registers.
 
 use crate::common::{Context, Kernel, cuda, in_child, software};
 use std::ffi::CString;
 use std::ptr::null_mut;
 
-/// Lanes 0 and 1 exit, lanes 16 to 31 take another branch, and lane 2 faults in a function.
+/// Lanes 0 and 1 exit, lanes 16 to 31 take another branch, and lanes 2 to 15 fault in a function. The fault is that of
+/// lane 2, the first of them.
 const CALLS: &str = "
 .version 7.7
 .target sm_52
@@ -47,6 +49,7 @@ $other:
 .file 1 \"report.cu\"
 ";
 
+/// A trap in an inlined function.
 const TRAP: &str = "
 .version 7.7
 .target sm_52
@@ -60,6 +63,7 @@ const TRAP: &str = "
 .file 1 \"trap.cu\"
 ";
 
+/// An assertion fails for each lane.
 const ASSERT: &str = "
 .version 7.7
 .target sm_52
@@ -88,7 +92,8 @@ const ASSERT: &str = "
 .file 1 \"assert.cu\"
 ";
 
-/// Runs a kernel of one warp, which raises a fault, and returns the log.
+/// Runs a kernel with one warp, which raises a fault, in a process of its own. Returns the log in the parent, and
+/// `None` in the child.
 fn log_of(test: &str, variables: &[(&str, &str)], text: &str, name: &str) -> Option<String> {
     let variables: Vec<_> = [("CUDA_SOFT_LOG", "1")].iter().chain(variables).copied().collect();
     in_child(test, &variables, || {
@@ -168,7 +173,7 @@ fn a_failed_assertion() {
     let Some(log) = log_of("report::a_failed_assertion", &[], ASSERT, "fails") else {
         return;
     };
-    // As on a GPU, each thread that the assertion failed for writes a line.
+    // As on a GPU, each thread for which the assertion fails writes a line.
     for thread in 0..32 {
         let line = format!("x:7: x: block: [0,0,0], thread: [{thread},0,0] Assertion `x` failed.\n");
         assert!(log.contains(&line), "{log}");
@@ -225,8 +230,9 @@ $again:
 }
 .file 1 \"folder/loop.cu\"
 ";
-    // A line, and the number of stops there in one block of two warps: block 0 if the line names no block. At most 100
-    // stops of a launch are reported.
+    // Values of `CUDA_SOFT_STOP_AT`, and the number of stops. They concern one block: block 0, unless the value names
+    // another. Each of its two warps stops at the line, unless the value names a thread. At most 100 stops of a launch
+    // are reported.
     let cases = [
         ("loop.cu:3", 2),
         ("folder/loop.cu:3", 2),

@@ -89,8 +89,7 @@ fn the_null_stream_waits_for_blocking_streams_only() {
         expect(cuda.cuStreamQuery(blocking), 600);
         expect(cuda.cuStreamQuery(NULL), 600);
         check(cuda.cuStreamQuery(free));
-        // Work on the null stream waits for the blocking stream, and later work in the blocking stream waits for the
-        // null stream.
+        // Work on the null stream waits for the blocking stream.
         let mut address = 0;
         check(cuda.cuMemAlloc(&mut address, 4));
         check(cuda.cuMemsetD32(address, 7, 1));
@@ -163,7 +162,9 @@ fn a_stream_waits_for_an_event_of_another() {
     }
 }
 
-/// Events for all work of a context. The expected results follow the manual; they were not observed on a GPU.
+/// Calls that record or wait for an event on all streams of a context: they fail because of a capture only if it is in
+/// that context, or if the event is recorded in it. The expected results follow the manual; they were not observed on
+/// NVIDIA's driver.
 #[test]
 fn events_of_contexts_without_captures() {
     if !software() {
@@ -184,8 +185,8 @@ fn events_of_contexts_without_captures() {
         drop(other);
         check(cuda.cuCtxSetCurrent(context.0));
 
-        // A capture in a stream of the primary context concerns a green context only if the stream is the green
-        // context's.
+        // A capture in a stream of the primary context concerns a green context only if the stream belongs to the green
+        // context.
         check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
         check(cuda.cuCtxSetCurrent(primary));
         check(cuda.cuGreenCtxCreate(&mut green, null_mut(), 0, 1));
@@ -238,7 +239,7 @@ fn calls_that_return_while_the_device_works() {
         assert_eq!(word, 0x0101_0101);
         check(cuda.cuStreamSynchronize(busy));
         assert_eq!(*pinned.cast::<u32>().add(77), 0x0101_0101);
-        // The few bytes of pageable memory were read by the call and written behind the blocked work.
+        // The few bytes of pageable memory were read by the call and written after the blocked work.
         check(cuda.cuMemcpyDtoH((&raw mut word).cast(), a, 4));
         assert_eq!(word, 7);
         for address in [a, b] {
@@ -260,10 +261,11 @@ fn freeing_waits_for_the_work() {
     }
 }
 
-/// The codes of calls that a host function makes.
+/// A stream for the calls that a host function makes, and the codes of these calls.
 #[derive(Default)]
 struct Inside {
     stream: usize,
+    /// Calls of the host function that one of these calls submits.
     counter: AtomicU32,
     codes: Mutex<Vec<u32>>,
 }
@@ -298,7 +300,7 @@ fn calls_from_a_host_function() {
     unsafe {
         check(cuda.cuLaunchHostFunc(stream, Some(call_from_inside), (&raw const inside).cast_mut().cast()));
         check(cuda.cuStreamSynchronize(stream));
-        // Work that the host function itself submitted may finish after that.
+        // Work that the host function itself submitted may finish after the first wait.
         check(cuda.cuStreamSynchronize(stream));
     }
     assert_eq!(*inside.codes.lock().unwrap(), [800, 800, 800, 800, 800, 600, 0]);

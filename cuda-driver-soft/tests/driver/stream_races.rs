@@ -8,6 +8,8 @@ use crate::common::{Context, Kernel, check, cuda, ptr, software};
 use cuda_driver_soft::{Checks, Finding};
 use cuda_driver_sys::*;
 
+/// Kernels: `bump` adds 1 to an element per thread, `look` copies an element per thread, and `count` atomically adds 1
+/// to one word for each thread. `count` has no line information, so findings give its line in this text.
 const TEXT: &str = "
 .version 7.7
 .target sm_52
@@ -56,7 +58,7 @@ const TEXT: &str = "
 const BYTES: usize = 256;
 const NON_BLOCKING: u32 = 1;
 
-/// Two streams that do not wait for each other or for the default stream, an event, and three buffers.
+/// Two streams that do not wait for each other or for the default stream, an event, three buffers, and the kernels.
 struct Work {
     a: CUstream,
     b: CUstream,
@@ -97,16 +99,17 @@ impl Work {
         work
     }
 
-    /// Adds 1 to the elements of a buffer.
+    /// Adds 1 to 32 elements: the first half of a buffer.
     fn bump(&self, stream: CUstream, mut at: CUdeviceptr) {
         check(self.bump.launch(1, 32, stream, &mut [ptr(&mut at)]));
     }
 
-    /// Copies the elements of a buffer.
+    /// Copies 32 elements: the first half of a buffer.
     fn look(&self, stream: CUstream, mut at: CUdeviceptr, mut out: CUdeviceptr) {
         check(self.look.launch(1, 32, stream, &mut [ptr(&mut at), ptr(&mut out)]));
     }
 
+    /// Adds 64 to the first element of a buffer.
     fn count(&self, stream: CUstream, mut at: CUdeviceptr) {
         check(self.count.launch(2, 32, stream, &mut [ptr(&mut at)]));
     }
@@ -128,7 +131,7 @@ impl Work {
     }
 }
 
-/// Returns the findings of the check in a program.
+/// Runs a program, and returns the findings of the check for races.
 fn found(program: impl FnOnce(&Work)) -> Vec<Finding> {
     let _context = Context::new();
     let checks = cuda_driver_soft::check(Checks::RACE).unwrap();
@@ -137,6 +140,7 @@ fn found(program: impl FnOnce(&Work)) -> Vec<Finding> {
     checks.finish()
 }
 
+/// Checks that a program has no race.
 #[track_caller]
 fn right(program: impl FnOnce(&Work)) {
     if software() {
@@ -144,7 +148,8 @@ fn right(program: impl FnOnce(&Work)) {
     }
 }
 
-/// Checks that a program has one race, with these lines of the kernels.
+/// Checks that a program has one race, with these lines of kernels: first that of the later access. Copies and fills
+/// have no line.
 #[track_caller]
 fn wrong(lines: &[u32], program: impl FnOnce(&Work)) {
     if !software() {
@@ -170,7 +175,7 @@ fn kernels_of_two_streams_need_an_event() {
         w.look(w.a, w.x, w.y);
         w.bump(w.b, w.x);
     });
-    // The event is recorded too early; then the wrong stream waits for it.
+    // In the first program the event is recorded too early; in the second the wrong stream waits for it.
     wrong(&[9, 4], |w| {
         w.record(w.a);
         w.bump(w.a, w.x);
@@ -189,7 +194,7 @@ fn kernels_of_two_streams_need_an_event() {
         w.wait(w.b);
         w.look(w.b, w.x, w.y);
     });
-    // Through a third stream.
+    // The order goes through a third stream.
     right(|w| {
         w.bump(w.a, w.x);
         w.record(w.a);
@@ -258,7 +263,7 @@ fn the_default_stream_orders_blocking_streams() {
         w.look(stream, w.x, w.y);
         w.bump(null_mut(), w.y);
     });
-    // A copy for which the host waits.
+    // A copy on the blocking stream.
     right(|w| {
         let stream = blocking();
         let host = [0_u8; BYTES];

@@ -1,4 +1,5 @@
-//! Tests of traces: each is recorded in a process of its own, and its file is read.
+//! Tests of traces and summaries: each test records calls in a process of its own, and reads the files and lines that
+//! the driver has written.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, library, ptr, software};
 use cuda_driver_sys::{
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Returns a file that no other test uses.
+/// Returns the path of a file that no other process uses.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.json", std::process::id()))
 }
@@ -41,8 +42,8 @@ fn first(events: &[Value], phase: &str, name: &str) -> usize {
     found.unwrap_or_else(|| panic!("no {phase} {name} in {events:#?}"))
 }
 
-/// Checks that the times of all events ascend, and that the start and end events of each track nest. Returns the names
-/// of the start events without an end.
+/// Checks that the times of events never decrease, and that the start and end events of each track nest. Returns the
+/// names of the start events without an end.
 fn unfinished(events: &[Value]) -> Vec<String> {
     let mut open: BTreeMap<Track, Vec<String>> = BTreeMap::new();
     let mut last = 0.0;
@@ -127,7 +128,7 @@ fn check_work(events: &[Value]) {
             .map(|event| event["name"].as_str().unwrap());
         assert_eq!(begun.collect::<Vec<_>>(), ["fill", "vector_add", "host function"]);
     }
-    // A kernel runs after its launch, and an arrow leads to it.
+    // A kernel runs between its launch and the end of the wait for it. Each arrow that ends has one start.
     assert!(first(events, "B", "cuLaunchKernel") < first(events, "B", "vector_add"));
     assert!(first(events, "E", "vector_add") < first(events, "E", "cuStreamSynchronize"));
     for end in events.iter().filter(|event| event["ph"] == "f") {
@@ -165,7 +166,7 @@ fn a_program_is_recorded_by_the_environment() {
     let events = events(&path);
     assert!(unfinished(&events).is_empty());
     check_work(&events);
-    // The end of the file and the summary, if the system runs handlers at exit.
+    // The driver writes the end of the file and the summary in an exit handler, which it registers only on Unix.
     if cfg!(unix) {
         let count = || {
             let text = std::fs::read_to_string(&path).unwrap();
@@ -191,7 +192,7 @@ fn a_program_is_recorded_by_the_environment() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A host function in which the process ends without any handler.
+/// A host function that ends the process without running exit handlers.
 #[cfg(unix)]
 unsafe extern "system" fn exit_now(_: *mut c_void) {
     unsafe { libc::_exit(3) };
@@ -250,7 +251,7 @@ fn a_guard_records_until_it_is_finished() {
         assert_eq!(summary.kernels["vector_add"].blocks, 6);
         assert_eq!(summary.calls["cuCtxGetDevice"].errors, 1);
         assert_eq!(summary.not_supported["cuCheckpointProcessLock"].count, 1);
-        // Another trace may follow, here one without an event.
+        // Another trace may follow, here one without events.
         drop(cuda_driver_soft::trace(&path).unwrap());
         assert_eq!(events(&path).len(), 0);
         std::fs::remove_file(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of kernels that wait for other work: for a later block, another kernel, the host.
+//! Tests of kernels that wait for a later block, another kernel or the host, and of streams that wait for a value.
 
 use crate::common::{Context, Kernel, check, cuda, ptr};
 use cuda_driver_sys::*;
@@ -7,7 +7,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Returns the kernel `k(flags, n)` with this body.
+/// Returns the kernel `k(flags, n)` with this body, which finds `flags` in `%rd1`, `n` in `%r9`, and the numbers of its
+/// block and thread in `%r1` and `%r2`.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         ".version 6.4\n.target sm_52\n.address_size 64\n\
@@ -54,7 +55,7 @@ impl Drop for Words {
     }
 }
 
-/// Blocks below `n` wait for block `n`; each then adds one to a counter.
+/// Block `n` sets word 0. Blocks below `n` wait for it; each then adds 1 to word 1.
 const FOR_A_LATER_BLOCK: &str = "
         setp.ge.u32 %p1, %r1, %r9;
         @%p1 bra SET;
@@ -117,7 +118,7 @@ fn all_blocks_of_a_grid_meet() {
     assert_eq!(words.get(), [3 * 132]);
 }
 
-/// Sets word `n`, then waits for the other of words 0 and 1.
+/// Sets word `n`, waits for the other of words 0 and 1, and then sets word `n + 2`.
 const FOR_EACH_OTHER: &str = "
         mul.wide.u32 %rd2, %r9, 4;
         add.u64 %rd2, %rd1, %rd2;
@@ -153,7 +154,7 @@ fn kernels_in_two_streams_wait_for_each_other() {
     }
 }
 
-/// Waits in a divergent loop for word 0, which the host sets.
+/// Stores `n` in word 1, waits in a divergent loop for word 0, which the host sets, and then stores `n` in word 2.
 const FOR_THE_HOST: &str = "
         and.b32 %r3, %r2, 1;
         setp.eq.u32 %p1, %r3, 0;
@@ -218,8 +219,8 @@ fn other_streams_continue_during_a_waiting_kernel() {
 fn a_stream_that_waits_for_a_value_uses_no_processor_time() {
     fn processor_ms() -> u64 {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        // The command's name may contain any character; after it, user and system time are fields 14 and 15, in units
-        // of 10 ms.
+        // User and system time are fields 14 and 15 of the line, in units of 10 ms. Field 2, the command's name, may
+        // contain any character, so the fields are counted from its end.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
         10 * (fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap())
     }
