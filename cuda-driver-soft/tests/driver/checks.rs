@@ -67,7 +67,7 @@ fn a_race_is_reported_with_both_lines() {
         "check_race.sm_70.cu:18: thread [0,0,0] of block [0,0,0] reads 4 bytes",
         "check_race.sm_70.cu:17: thread [1,0,0] of block [0,0,0] writes the same memory",
     ] {
-        assert!(text.contains(part), "{text}");
+        assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }
 

@@ -41,7 +41,7 @@ fn the_stack_of_a_thread() {
         check(cuda.cuCtxSetCurrent(null_mut()));
         let (a, b) = (create(), create());
         assert_eq!(current(), b);
-        // Replaces the top.
+        // The call replaces the top.
         check(cuda.cuCtxSetCurrent(a));
         assert_eq!(current(), a);
         // NULL pops the top: the context below becomes current.

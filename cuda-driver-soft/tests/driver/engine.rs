@@ -22,7 +22,7 @@ fn add() {
         check(cuda.cuMemFree(to));
         check(cuda.cuModuleUnload(kernel.module));
     }
-    assert!((0..N).all(|i| sums[i] == 2.0 * i as f32));
+    assert!((0..N).all(|i| sums[i] == 2.0 * i as f32), "{sums:?}");
 }
 
 /// A system may refuse to make memory executable. Kernels still run then, and the refusal is logged once.

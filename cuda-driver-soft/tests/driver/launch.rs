@@ -215,7 +215,7 @@ fn work_is_done_without_a_waiting_call() {
             match cuda.cuEventQuery(event).0 {
                 0 => break,
                 600 => std::thread::yield_now(),
-                code => panic!("{code}"),
+                code => panic!("cuEventQuery returned {code}"),
             }
             assert!(
                 began.elapsed() < std::time::Duration::from_secs(60),

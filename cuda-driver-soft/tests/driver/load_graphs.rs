@@ -312,7 +312,8 @@ fn processes(load: &Load, test: &str) {
         check(unsafe { cuda.cuEventRecord(event, null_mut()) });
     }
     for mut child in children {
-        assert!(child.wait().unwrap().success());
+        let status = child.wait().unwrap();
+        assert!(status.success(), "a process that shares the memory failed: {status}");
     }
     unsafe {
         check(cuda.cuMemcpyDtoH(ptr(&mut result), word, 4));

@@ -221,7 +221,10 @@ fn the_next_allocation_at_the_same_address_is_untouched() {
             check(cuda.cuStreamSynchronize(late));
             for at in next {
                 let bytes = std::slice::from_raw_parts(at as *const u8, BYTES);
-                assert!(bytes.iter().all(|&byte| byte == 0), "{at:#x}, {address:#x}");
+                assert!(
+                    bytes.iter().all(|&byte| byte == 0),
+                    "the memory at {at:#x} was written; the freed memory was at {address:#x}"
+                );
             }
         }
         std::mem::forget((owner, working));
