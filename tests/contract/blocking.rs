@@ -82,7 +82,7 @@ fn calls_that_wait() {
 }
 
 fn calls_that_wait_alone() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let s = stream(0);
     let a = gpu.alloc(4096);
@@ -94,8 +94,6 @@ fn calls_that_wait_alone() {
     let mut module = ptr::null_mut();
     ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
     let freed = gpu.alloc(64);
-    let mut e = ptr::null_mut();
-    ok!(cuEventCreate(&raw mut e, 0));
 
     let mut check = |label: &str, call: &mut dyn FnMut() -> CUresult| {
         let mut code = CUresult(9999);
@@ -121,7 +119,6 @@ fn calls_that_wait_alone() {
     check("cuModuleLoadData with globals", &mut || {
         call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()))
     });
-    let _ = gpu.module("vector_add.ptx");
     // Without the attribute, these calls return immediately.
     let (on, sync) = (1_u32, CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
     ok!(cuPointerSetAttribute((&raw const on).cast(), sync, a));

@@ -635,9 +635,9 @@ fn owners_are_dropped_after_a_fault() {
         let module = Module::from_ptx(&context, &text).expect("a module");
         let kernel = module.function("fault_trap").expect("a kernel");
         let stream = Stream::new(&context).expect("a stream");
-        // SAFETY: the arguments have the types of the kernel's parameters. Because the first one is 0, the kernel does not
-        // trap, but writes to NULL, the second one: the fault that this test needs.
-        unsafe { kernel.launch(&stream, LaunchConfig::covering(1, 1), (0_u32, 0_u64)) }.expect("a launch");
+        // SAFETY: the arguments have the types of the kernel's parameters. Because the first one is not 0, the kernel
+        // traps, and does not write to the second one.
+        unsafe { kernel.launch(&stream, LaunchConfig::covering(1, 1), (1_u32, 0_u64)) }.expect("a launch");
         assert!(stream.synchronize().expect_err("a fault").is_fault());
         all.ends
             .extend([Function::cuModuleUnload, Function::cuStreamDestroy_v2]);

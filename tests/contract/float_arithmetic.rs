@@ -121,12 +121,12 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
     }
 }
 
-/// Compares a table of results with the reference, and reports the first 40 differences. Prints a digest of the results
+/// Compares a table of results with the reference, and describes the first 40 differences. Prints a digest of the results
 /// if `CONTRACT_DIGESTS` is set.
 fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl Fn(usize, usize) -> (W, String)) {
     let mut c = Codes::new();
     let per = names.len();
-    let mut shown = 0;
+    let mut differences = 0;
     for (i, results) in seen.chunks(per).enumerate() {
         for (k, result) in results.iter().enumerate() {
             let (expected, operands) = reference(i, k);
@@ -135,9 +135,9 @@ fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl 
             } else {
                 *result == expected
             };
-            if !right && shown < 40 {
-                shown += 1;
-                c.that(false, || {
+            differences += usize::from(!right);
+            if differences <= 40 {
+                c.that(right, || {
                     format!(
                         "{}.{} {operands}: {result:#x}, expected {expected:#x}",
                         names[k],
@@ -147,6 +147,9 @@ fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl 
             }
         }
     }
+    c.that(differences == 0, || {
+        format!("{differences} of {} results differ", seen.len())
+    });
     if std::env::var_os("CONTRACT_DIGESTS").is_some() {
         say(&format!(
             "digest {label} {} {:016x}",

@@ -155,8 +155,9 @@ fn attributes_of_launches() {
     let captured = end(fast);
     assert_eq!(get(nodes(captured)[0], priority), (0, -4));
     is!(c, 0, cuGraphDestroy(captured));
-    // An update accepts a node whose priority was set, here to the same value, but not one made cooperative.
+    // An update accepts a node with another priority, but not one made cooperative.
     let exec = instantiate(g);
+    value.priority = -2;
     is!(c, 0, cuGraphKernelNodeSetAttribute(a, priority, &raw const value));
     is!(c, 0, cuGraphExecUpdate(exec, g, ptr::null_mut()));
     value.cooperative = 1;

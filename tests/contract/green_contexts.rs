@@ -7,7 +7,7 @@ use std::ptr::{self, null_mut};
 use cuda_driver::sys::*;
 
 use crate::common::{Codes, architecture, driver_version, needs};
-use crate::{arguments, is, ok};
+use crate::{arguments, call, is, ok};
 
 const SM: CUdevResourceType = CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM;
 
@@ -38,8 +38,11 @@ impl Primary {
 
 impl Drop for Primary {
     fn drop(&mut self) {
-        ok!(cuCtxSetCurrent(null_mut()));
-        ok!(cuDevicePrimaryCtxRelease(0));
+        let codes = [call!(cuCtxSetCurrent(null_mut())), call!(cuDevicePrimaryCtxRelease(0))];
+        // A second panic would end the process and hide the first one.
+        if !std::thread::panicking() {
+            assert_eq!(codes, [CUresult::CUDA_SUCCESS; 2]);
+        }
     }
 }
 

@@ -38,15 +38,13 @@ fn prefetches_keep_the_contents() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (x, y) = (managed(4000), managed(4000));
-    // SAFETY: managed memory of this size, which no kernel uses at the moment.
-    let (a, b) = unsafe {
-        (
-            std::slice::from_raw_parts_mut(x as *mut f32, 1000),
-            std::slice::from_raw_parts_mut(y as *mut f32, 1000),
-        )
-    };
-    a.iter_mut().enumerate().for_each(|(i, v)| *v = i as f32);
-    b.fill(1.0);
+    for i in 0..1000 {
+        // SAFETY: managed memory of this size, which no kernel uses at the moment.
+        unsafe {
+            (x as *mut f32).add(i).write(i as f32);
+            (y as *mut f32).add(i).write(1.0);
+        }
+    }
     let stream = std::ptr::null_mut();
     ok!(cuMemPrefetchAsync(x, 4000, 0, stream));
     ok!(cuMemPrefetchAsync(y, 4000, 0, stream));
@@ -59,7 +57,9 @@ fn prefetches_keep_the_contents() {
     );
     ok!(cuMemPrefetchAsync(y, 4000, CPU, stream));
     ok!(cuCtxSynchronize());
-    assert!(b.iter().enumerate().all(|(i, v)| *v == 3.0 * i as f32 + 1.0));
+    // SAFETY: managed memory of this size, which the kernel has written, and which it no longer uses.
+    let sums = unsafe { std::slice::from_raw_parts(y as *const f32, 1000) };
+    assert!(sums.iter().enumerate().all(|(i, v)| *v == 3.0 * i as f32 + 1.0));
     assert_eq!(attribute(4, x, 4000), 0);
     assert_eq!(attribute(4, y, 4000), CPU);
     ok!(cuMemFree(x));

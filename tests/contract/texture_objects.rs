@@ -482,7 +482,7 @@ fn references_of_a_module() {
     texels.copy_from(&[1.0, 2.0, 3.0, 4.0]).expect("a copy");
     let numbers = Array::<u32>::new(&bench.context, ArrayShape::d1(4).surface()).expect("an array");
     numbers.copy_from(&[5, 6, 7, 8]).expect("a copy");
-    // SAFETY: the arrays live longer than all launches that use the references.
+    // SAFETY: the module with the references is unloaded at the end of the test, before the arrays are destroyed.
     unsafe {
         texture.bind_array(&texels).expect("a binding");
         surface.bind_array(&numbers).expect("a binding");
@@ -499,6 +499,7 @@ fn references_of_a_module() {
     let function = bench.function("sample_reference");
     // SAFETY: the kernel takes a coordinate and the address of four floats, and both references are bound.
     unsafe { function.launch(&bench.stream, LaunchConfig::default(), arguments) }.expect("a launch");
+    drop(function);
     assert_eq!(bench.result()[0], 3.0);
     assert_eq!(numbers.to_vec().expect("a copy"), [6, 6, 7, 8]);
 
@@ -524,8 +525,9 @@ fn references_of_a_module() {
     assert_eq!(code(texture.set_address_mode(u32::MAX, mirror)), INVALID);
     assert_eq!(code(texture.set_format(CUarray_format::CU_AD_FORMAT_FLOAT, 3)), INVALID);
     // This unbinds the memory before it is freed.
-    // SAFETY: no launch uses the reference any more.
+    // SAFETY: the module with the reference is unloaded before the array is destroyed.
     unsafe { texture.bind_array(&texels) }.expect("a binding");
+    drop((function, texture, surface, bench));
 }
 
 #[test]

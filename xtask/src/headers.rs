@@ -238,6 +238,14 @@ fn sha256_of(file: &Path) -> Result<String, String> {
     const PROGRAM: &str = "import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], 'rb').read()).hexdigest())";
     let output = Command::new("python3").args(["-c", PROGRAM]).arg(file).output();
     let output = output.map_err(|e| format!("python3: {e}"))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "python3 cannot hash {}: {}: {errors}",
+            file.display(),
+            output.status
+        ));
+    }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

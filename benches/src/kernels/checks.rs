@@ -37,8 +37,7 @@ const OBSERVERS: [(&str, f64); 4] = [("memory", 1.0), ("profile", 3.0), ("init",
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let csv = arguments.iter().any(|a| a == "--csv");
     let seconds = arguments.iter().find_map(|a| a.parse().ok()).unwrap_or(1.0);
-    let named = |a: &&String| !a.starts_with("--") && a.parse::<f64>().is_err();
-    let named: Vec<&str> = arguments.iter().filter(named).map(String::as_str).collect();
+    let named = super::named(arguments)?;
     let wanted = if named.is_empty() { &KERNELS[..] } else { &named };
     let [memory, profile, init, race] = OBSERVERS.map(|(name, _)| name);
     if csv {

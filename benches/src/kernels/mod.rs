@@ -36,14 +36,30 @@ const ENGINES: [(&str, Engine); 3] = [
     ("auto", Engine::Auto),
 ];
 
+/// Returns the kernels that the arguments name, which are those that are neither options nor numbers.
+///
+/// # Errors
+/// Returns a message for a name that no kernel has.
+fn named(arguments: &[String]) -> Result<Vec<&str>, String> {
+    let cases = cases::all();
+    let is_name = |argument: &&String| !argument.starts_with("--") && argument.parse::<f64>().is_err();
+    let names = arguments.iter().filter(is_name).map(String::as_str);
+    names
+        .map(|name| {
+            let known = cases.iter().any(|case| case.name == name);
+            known.then_some(name).ok_or_else(|| {
+                let all: Vec<&str> = cases.iter().map(|case| case.name).collect();
+                format!("there is no kernel `{name}`; the kernels are {}", all.join(", "))
+            })
+        })
+        .collect()
+}
+
 /// Measures everything, and prints it.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let csv = arguments.iter().any(|a| a == "--csv");
     let seconds = arguments.iter().find_map(|a| a.parse().ok()).unwrap_or(1.0);
-    let wanted: Vec<&String> = arguments
-        .iter()
-        .filter(|a| !a.starts_with("--") && a.parse::<f64>().is_err())
-        .collect();
+    let wanted = named(arguments)?;
     let print = |kind: &str, name: &str, figures: [Option<f64>; 3]| {
         if csv {
             let figures = figures.map(|f| f.map_or(String::new(), |f| format!("{f:.3}")));
@@ -59,7 +75,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let (mut logarithms, mut count) = ([0.0; 3], 0.0);
     let mut compile_time = [0.0; 2];
     for case in cases::all() {
-        if !wanted.is_empty() && !wanted.iter().any(|name| *name == case.name) {
+        if !wanted.is_empty() && !wanted.contains(&case.name) {
             continue;
         }
         let (kernel, native) = measure(&case, seconds)?;

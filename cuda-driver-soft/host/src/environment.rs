@@ -51,20 +51,29 @@ fn number(name: &str) -> Option<u64> {
 /// The valid values of `CUDA_SOFT_ENGINE`.
 const ENGINES: [&str; 4] = ["auto", "compiled", "interpreter", "leaving"];
 
-/// Returns a message for each variable that is ignored because it is not a number or, for `CUDA_SOFT_ENGINE`, not an
-/// engine.
+/// Returns a message for each variable that is ignored because it is not a valid number or, for `CUDA_SOFT_ENGINE`, not
+/// an engine.
 pub fn ignored() -> Vec<String> {
-    const NUMBERS: [&str; 3] = ["CUDA_SOFT_MEMORY", "CUDA_SOFT_THREADS", "CUDA_SOFT_SLACK"];
     let wrong = |name: &str, expected: &str, is_right: &dyn Fn(&str) -> bool| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         let right = value.to_str().is_some_and(is_right);
         (!right).then(|| format!("{name}={} is ignored: it is not {expected}", value.display()))
     };
-    let number = |name| wrong(name, "a number", &|value| value.trim().parse::<u64>().is_ok());
+    let number = |name, expected, numbers: std::ops::RangeFrom<u64>| {
+        wrong(name, expected, &|value| {
+            value.trim().parse().is_ok_and(|n| numbers.contains(&n))
+        })
+    };
     let engine = wrong("CUDA_SOFT_ENGINE", "auto, compiled or interpreter", &|value| {
         ENGINES.contains(&value)
     });
-    NUMBERS.into_iter().filter_map(number).chain(engine).collect()
+    let all = [
+        number("CUDA_SOFT_MEMORY", "a positive number", 1..),
+        number("CUDA_SOFT_THREADS", "a positive number", 1..),
+        number("CUDA_SOFT_SLACK", "a number", 0..),
+        engine,
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// Returns `CUDA_DRIVER`, the driver to choose: `software`, `system` or a path. `None` if it is unset or empty.

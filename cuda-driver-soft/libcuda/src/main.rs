@@ -111,14 +111,14 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
     let run = options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
     let checked = run.variable(options::CHECK).is_some();
     let report = run.variable(options::REPORT).map(PathBuf::from);
+    if let Some(file) = run.variable(options::TRACE) {
+        options::begin_trace(file.as_ref(), &run.program)?;
+    }
     let Run {
         mut variables,
         program,
         arguments,
     } = run;
-    if let Some((_, file)) = variables.iter().find(|(name, _)| *name == options::TRACE) {
-        options::begin_trace(file.as_ref(), &program)?;
-    }
     let mut path = folder()?.into_os_string();
     if let Some(old) = std::env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
         path.push(":");

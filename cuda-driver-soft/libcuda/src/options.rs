@@ -39,10 +39,15 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
         let Some(argument) = arguments.next() else {
             return Err("the command `run` needs a program".into());
         };
-        let text = argument.to_str().filter(|text| text.starts_with("--"));
-        let Some(option) = text else {
+        if !argument.as_encoded_bytes().starts_with(b"--") {
             run.program = argument;
             break;
+        }
+        let Some(option) = argument.to_str() else {
+            return Err(format!(
+                "the option `{}` is not Unicode: give its value as an argument of its own",
+                argument.display()
+            ));
         };
         let (name, given) = match option.split_once('=') {
             Some((name, value)) => (name, Some(OsString::from(value))),

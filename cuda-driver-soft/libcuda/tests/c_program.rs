@@ -91,7 +91,7 @@ fn an_unmodified_c_program_runs() {
     let ran = run
         .arg("run")
         .arg(&program)
-        .arg(kernels)
+        .arg(&kernels)
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap();
@@ -100,6 +100,7 @@ fn an_unmodified_c_program_runs() {
     assert!(printed.contains("Software CUDA device (sm_90)"), "{printed}");
     // The program is linked by name, not by path: without soft-cuda it does not find this driver.
     let alone = Command::new(&program)
+        .arg(&kernels)
         .env_remove("LD_LIBRARY_PATH")
         .env("LD_BIND_NOW", "1")
         .output()

@@ -188,7 +188,7 @@ fn ignored_settings() {
         ("CUDA_SOFT_ENGINE", "compile"),
         ("CUDA_SOFT_THREADS", "many"),
         ("CUDA_SOFT_SLACK", "16"),
-        ("CUDA_SOFT_MEMORY", ""),
+        ("CUDA_SOFT_MEMORY", "0"),
     ];
     let written = in_child("process::ignored_settings", &variables, || {
         assert_eq!(codes(), [0, 0, 201, 0]);
@@ -198,12 +198,11 @@ fn ignored_settings() {
         let count = |sentence: &str| text.matches(sentence).count();
         let engine = "CUDA_SOFT_ENGINE=compile is ignored: it is not auto, compiled or interpreter\n";
         assert_eq!(count(engine), 1, "{text}");
-        assert_eq!(
-            count("CUDA_SOFT_THREADS=many is ignored: it is not a number\n"),
-            1,
-            "{text}"
-        );
-        assert_eq!(count("is ignored"), 2, "{text}");
+        for variable in ["CUDA_SOFT_THREADS=many", "CUDA_SOFT_MEMORY=0"] {
+            let sentence = format!("{variable} is ignored: it is not a positive number\n");
+            assert_eq!(count(&sentence), 1, "{text}");
+        }
+        assert_eq!(count("is ignored"), 3, "{text}");
     }
 }
 

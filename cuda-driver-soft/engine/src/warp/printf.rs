@@ -31,26 +31,34 @@ impl Conversion {
             spec.flags.push(*b);
             i += 1;
         }
-        let mut number = |i: &mut usize| -> Result<Option<u64>, E> {
+        // Only a `*` can give a negative number.
+        let mut number = |i: &mut usize| -> Result<i64, E> {
             if text.get(*i) == Some(&b'*') {
                 *i += 1;
-                return star(4).map(|n| Some(u64::from(n as u32 & 0x7fff_ffff)));
+                return star(4).map(|n| i64::from(n as u32 as i32));
             }
             let digits = text[*i..].iter().take_while(|b| b.is_ascii_digit()).count();
             let value = text[*i..*i + digits]
                 .iter()
-                .fold(0u64, |n, b| n.saturating_mul(10) + u64::from(b - b'0'));
+                .fold(0i64, |n, b| n.saturating_mul(10).saturating_add(i64::from(b - b'0')));
             *i += digits;
-            Ok((digits > 0).then_some(value))
+            Ok(value)
         };
         match number(&mut i) {
-            Ok(width) => spec.width = width.unwrap_or(0).min(MAX_WIDTH) as usize,
+            Ok(width) => {
+                // As in C, a negative width is the flag `-` and a width.
+                if width < 0 {
+                    spec.flags.push(b'-');
+                }
+                spec.width = width.unsigned_abs().min(MAX_WIDTH) as usize;
+            }
             Err(error) => return Some(Err(error)),
         }
         if text.get(i) == Some(&b'.') {
             i += 1;
             match number(&mut i) {
-                Ok(precision) => spec.precision = Some(precision.unwrap_or(0).min(MAX_WIDTH) as usize),
+                // As in C, a negative precision counts as none.
+                Ok(precision) => spec.precision = u64::try_from(precision).ok().map(|n| n.min(MAX_WIDTH) as usize),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -111,12 +119,17 @@ impl Conversion {
         };
         let integer = b"diuoxX".contains(&self.letter);
         if let Some(precision) = self.precision.filter(|_| integer) {
+            // As in C, 0 with precision 0 has no digits.
+            if precision == 0 && digits == b"0" {
+                digits.clear();
+            }
             while digits.len() < precision {
                 digits.insert(0, b'0');
             }
         }
         let fill = self.width.saturating_sub(sign.len() + digits.len());
-        let number = !b"cs".contains(&self.letter);
+        let is_finite = !b"fFeEgGaA".contains(&self.letter) || f64::from_bits(bits).is_finite();
+        let number = !b"cs".contains(&self.letter) && is_finite;
         let zeros = self.has(b'0') && !self.has(b'-') && number && !(integer && self.precision.is_some());
         if !self.has(b'-') && !zeros {
             out.extend(std::iter::repeat_n(b' ', fill));
@@ -151,7 +164,7 @@ impl Conversion {
             match self.letter.to_ascii_lowercase() {
                 b'e' => exponent(value, self.precision.unwrap_or(6)),
                 b'g' => self.general(value),
-                b'a' => hexadecimal(value),
+                b'a' => hexadecimal(value, self.precision),
                 _ => format!("{value:.*}", self.precision.unwrap_or(6)),
             }
         };
@@ -195,22 +208,31 @@ fn exponent(value: f64, precision: usize) -> String {
     }
 }
 
-/// Formats a value as `0x1.8p+0`.
-fn hexadecimal(value: f64) -> String {
+/// Formats a value as `0x1.8p+0`, with all its digits or with `precision` of them after the point, rounded half to even.
+fn hexadecimal(value: f64, precision: Option<usize>) -> String {
     let bits = value.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
-    if exponent == 0 && fraction == 0 {
-        return "0x0p+0".into();
-    }
-    let (lead, power) = if exponent == 0 {
-        (0, -1022)
-    } else {
-        (1, exponent - 1023)
+    let (lead, power) = match exponent {
+        0 if fraction == 0 => (0, 0),
+        0 => (0, -1022),
+        _ => (1, exponent - 1023),
     };
-    let digits = format!("{fraction:013x}");
-    let digits = digits.trim_end_matches('0');
+    let mut significand = lead << 52 | fraction;
+    // A number has 13 digits after the point.
+    let cut = 4 * 13usize.saturating_sub(precision.unwrap_or(13));
+    if cut > 0 {
+        let (rest, half) = (significand & ((1 << cut) - 1), 1 << (cut - 1));
+        significand >>= cut;
+        significand += u64::from(rest > half || (rest == half && significand & 1 == 1));
+        significand <<= cut;
+    }
+    let digits = format!("{:013x}", significand & ((1 << 52) - 1));
+    let digits = match precision {
+        Some(count) => format!("{digits:0<count$.count$}"),
+        None => digits.trim_end_matches('0').to_owned(),
+    };
     let point = if digits.is_empty() { "" } else { "." };
-    format!("0x{lead}{point}{digits}p{power:+}")
+    format!("0x{}{point}{digits}p{power:+}", significand >> 52)
 }
 
 #[cfg(test)]
@@ -218,8 +240,13 @@ mod tests {
     use super::Conversion;
 
     fn print(format: &str, bits: u64) -> String {
+        print_with(format, bits, 7)
+    }
+
+    fn print_with(format: &str, bits: u64, star: i32) -> String {
         let mut rest = format.as_bytes();
-        let spec = Conversion::parse(&mut rest, |_| Ok::<_, ()>(7)).unwrap().unwrap();
+        let star = |_| Ok::<_, ()>(u64::from(star as u32));
+        let spec = Conversion::parse(&mut rest, star).unwrap().unwrap();
         assert!(rest.is_empty(), "{format}");
         let mut out = Vec::new();
         spec.write(bits, b"text", &mut out);
@@ -257,11 +284,23 @@ mod tests {
             ("g", 1e10f64.to_bits(), "1e+10"),
             ("g", 100000.0f64.to_bits(), "100000"),
             ("G", 1e-10f64.to_bits(), "1E-10"),
+            (".0d", 0, ""),
+            ("+3.0d", 0, "  +"),
             ("a", 1.5f64.to_bits(), "0x1.8p+0"),
+            (".0a", 1.5f64.to_bits(), "0x2p+0"),
+            (".2a", 1.0f64.to_bits(), "0x1.00p+0"),
+            (".1a", 1.046875f64.to_bits(), "0x1.1p+0"),
+            (".15a", 1.5f64.to_bits(), "0x1.800000000000000p+0"),
+            ("06f", f64::NAN.to_bits(), "   nan"),
+            ("06.1f", f64::INFINITY.to_bits(), "   inf"),
             ("f", f64::NAN.to_bits(), "nan"),
             ("F", f64::NEG_INFINITY.to_bits(), "-INF"),
         ] {
             assert_eq!(print(format, bits), want, "%{format}");
         }
+        // A negative `*` is a width on the left, and no precision.
+        assert_eq!(print_with("*d", 42, -5), "42   ");
+        assert_eq!(print_with(".*f", 1.5f64.to_bits(), -1), "1.500000");
+        assert_eq!(print_with(".*d", 0, -1), "0");
     }
 }

@@ -37,9 +37,11 @@ impl Warp {
                 .filter(|i| members[*i] as Mask == wanted)
                 .fold(0, |m, i| m | 1 << i);
             rest &= !lanes;
-            if wanted & lanes != lanes {
-                let report = format!("lane {first} is not in its own member mask {wanted:#010x}");
-                m.fault = Some((FaultKind::BarrierMisuse { report }, first));
+            let outside = lanes & !wanted;
+            if outside != 0 {
+                let lane = outside.trailing_zeros() as usize;
+                let report = format!("lane {lane} is not in its own member mask {wanted:#010x}");
+                m.fault = Some((FaultKind::BarrierMisuse { report }, lane));
                 return Err(());
             }
             self.parked.push(Parked {
