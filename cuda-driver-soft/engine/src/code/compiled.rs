@@ -251,7 +251,7 @@ pub(crate) struct CompiledContext {
     pub(crate) addresses: LaneAddresses,
     /// The frame's registers.
     pub(crate) frame: *mut u8,
-    /// The address of the group's first lane in the registers of 16 bits.
+    /// The address of the group's first lane in the registers of 16 bits. Code for groups of 32 lanes does not use it.
     pub(crate) halves: *mut u8,
     /// Number of the group in the warp.
     pub(crate) group: u64,
@@ -273,14 +273,14 @@ pub(crate) struct CompiledContext {
     pub(crate) uniforms: [u64; MOST_UNIFORMS],
     /// Copies of the general registers that hold host addresses, by number of the register.
     pub(crate) hosts: [u64; 16],
-    /// Number of groups that this call still has to run, including the running one.
-    pub(crate) left: u64,
-    /// Number of groups of the running warp that this call still has to run, including the running one.
+    /// Number of groups of the running warp that this call still has to run, including the running one. Groups of 32
+    /// lanes do not count it.
     pub(crate) in_warp: u64,
-    /// The frames of the warps, from the running one on.
+    /// The place of the running warp's frame among the frames of this call. In code for groups of 32 lanes, a machine
+    /// register has it, which is written here when the code ends or calls [`Interpret`].
     pub(crate) frames: *const *mut u8,
-    /// The warp that the running group belongs to, counted from the first one of this call.
-    pub(crate) warp: u64,
+    /// The end of the frames of this call: [`frames`](Self::frames) when all groups have ended.
+    pub(crate) frames_end: *const *mut u8,
     /// The address from which this call runs each group.
     pub(crate) entry: *const u8,
     /// The end of the first group, in the form that the code returns; 0 if the first group has not ended. The code
@@ -292,7 +292,7 @@ pub(crate) struct CompiledContext {
     pub(crate) total: u64,
     /// The number of backward jumps that the group may still take.
     pub(crate) quantum: i64,
-    /// Instructions that the group has run.
+    /// Instructions that the group has run. While code for groups of 32 lanes runs, also those of the groups before it.
     pub(crate) steps: u64,
     /// The function for instructions that are not compiled.
     pub(crate) interpret: Interpret,
@@ -326,6 +326,22 @@ pub(crate) struct CompiledContext {
 }
 
 impl CompiledContext {
+    /// Begins with the first of `count` warps, whose frames are at `first`.
+    pub(crate) fn begin_frames(&mut self, first: *const *mut u8, count: usize) {
+        (self.frames, self.frames_end) = (first, first.wrapping_add(count));
+    }
+
+    /// Returns the number of warps of this call before the running one. `first` is as for
+    /// [`begin_frames`](Self::begin_frames).
+    pub(crate) fn warp(&self, first: *const *mut u8) -> usize {
+        self.frames.addr().wrapping_sub(first.addr()) / size_of::<*mut u8>()
+    }
+
+    /// Returns true if all groups of this call have ended at the same place.
+    pub(crate) fn is_over(&self) -> bool {
+        self.frames == self.frames_end
+    }
+
     /// Returns the lanes of the group that run, as lanes of the warp. `lanes` is the number of lanes in a group.
     pub(crate) fn running(&self, lanes: u32) -> u32 {
         match self.active {

@@ -58,17 +58,28 @@ impl Emitter<'_> {
         self.asm.constant(Gpr::AX, u64::from(u32::MAX));
         self.asm.store(4, field(offset_of!(CompiledContext, active)), Gpr::AX);
         self.asm.bind(restart.together);
-        self.asm.constant(Gpr::AX, 0);
-        self.asm.store(8, field(offset_of!(CompiledContext, steps)), Gpr::AX);
-        let share = Word::Mem(field(offset_of!(CompiledContext, share)));
-        self.asm.alu(Alu::Mov, Width::Bits64, Gpr::AX, share);
-        self.asm.store(8, field(offset_of!(CompiledContext, quantum)), Gpr::AX);
+        self.begin_counters_again();
         self.clear();
         (self.section, self.shapes) = (Section::Second, shapes);
         self.masks = Masks {
             first: waits,
             ..Masks::default()
         };
+    }
+
+    /// Sets the counters of a group back to their values at the first instruction. Uses `AX` and `CX`.
+    fn begin_counters_again(&mut self) {
+        if self.is_whole_warp() {
+            let total = Word::Mem(field(offset_of!(CompiledContext, total)));
+            self.asm.alu(Alu::Mov, Width::Bits64, Gpr::AX, total);
+        } else {
+            self.asm.constant(Gpr::AX, 0);
+        }
+        self.asm.store(8, field(offset_of!(CompiledContext, steps)), Gpr::AX);
+        let share = Word::Mem(field(offset_of!(CompiledContext, share)));
+        self.asm.alu(Alu::Mov, Width::Bits64, Gpr::AX, share);
+        self.asm.store(8, field(offset_of!(CompiledContext, quantum)), Gpr::AX);
+        self.begin_counts_of_group();
     }
 
     /// Returns the exit at a step of the current block that ends the code. After a barrier, groups continue in the

@@ -155,6 +155,27 @@ pub(super) enum When {
     LessOrEqual,
     Greater,
     Overflow,
+    NoOverflow,
+}
+
+impl When {
+    /// Returns the condition that holds if this one does not.
+    pub(super) fn opposite(self) -> When {
+        match self {
+            When::Equal => When::NotEqual,
+            When::NotEqual => When::Equal,
+            When::Below => When::AboveOrEqual,
+            When::AboveOrEqual => When::Below,
+            When::BelowOrEqual => When::Above,
+            When::Above => When::BelowOrEqual,
+            When::Less => When::GreaterOrEqual,
+            When::GreaterOrEqual => When::Less,
+            When::LessOrEqual => When::Greater,
+            When::Greater => When::LessOrEqual,
+            When::Overflow => When::NoOverflow,
+            When::NoOverflow => When::Overflow,
+        }
+    }
 }
 
 /// Writes machine code.
@@ -233,6 +254,16 @@ impl Assembler {
         self.labels[label.0] = Some(self.at);
     }
 
+    /// Binds a label to the place of another one, which is bound.
+    pub(super) fn bind_to(&mut self, label: Label, other: Label) {
+        self.labels[label.0] = self.labels[other.0];
+    }
+
+    /// Returns the number of bytes of the code up to here.
+    pub(super) fn length(&self) -> usize {
+        self.at
+    }
+
     pub(super) fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
@@ -262,6 +293,7 @@ impl Assembler {
             When::LessOrEqual => Code::Jle_rel32_64,
             When::Greater => Code::Jg_rel32_64,
             When::Overflow => Code::Jo_rel32_64,
+            When::NoOverflow => Code::Jno_rel32_64,
         };
         self.push(Instruction::with_branch(code, self.at as u64));
         self.jumps.push((self.at, to));
@@ -309,6 +341,9 @@ impl Assembler {
         let to = d.of(width);
         match source {
             Word::Imm(number) => {
+                if let (Some(code), Ok(_)) = (Self::short_code(alu, wide), i8::try_from(number)) {
+                    return self.push(Instruction::with2(code, to, number));
+                }
                 let code = match (alu, wide) {
                     (Alu::Add, false) => Code::Add_rm32_imm32,
                     (Alu::Add, true) => Code::Add_rm64_imm32,
@@ -341,6 +376,25 @@ impl Assembler {
             }
             Word::Mem(source) => self.push(Instruction::with2(Self::alu_code(alu, wide), to, source.operand())),
         }
+    }
+
+    /// Returns the instruction with a number of 8 bits, which is extended by its sign; `None` if there is none.
+    fn short_code(alu: Alu, wide: bool) -> Option<Code> {
+        Some(match (alu, wide) {
+            (Alu::Add, false) => Code::Add_rm32_imm8,
+            (Alu::Add, true) => Code::Add_rm64_imm8,
+            (Alu::Sub, false) => Code::Sub_rm32_imm8,
+            (Alu::Sub, true) => Code::Sub_rm64_imm8,
+            (Alu::And, false) => Code::And_rm32_imm8,
+            (Alu::And, true) => Code::And_rm64_imm8,
+            (Alu::Or, false) => Code::Or_rm32_imm8,
+            (Alu::Or, true) => Code::Or_rm64_imm8,
+            (Alu::Xor, false) => Code::Xor_rm32_imm8,
+            (Alu::Xor, true) => Code::Xor_rm64_imm8,
+            (Alu::Cmp, false) => Code::Cmp_rm32_imm8,
+            (Alu::Cmp, true) => Code::Cmp_rm64_imm8,
+            (Alu::Test | Alu::Mov | Alu::Imul, _) => return None,
+        })
     }
 
     fn alu_code(alu: Alu, wide: bool) -> Code {
@@ -476,7 +530,13 @@ impl Assembler {
 
     /// Adds a number to 64 bits in memory.
     pub(super) fn add_to(&mut self, to: Mem, number: i32) {
-        self.push(Instruction::with2(Code::Add_rm64_imm32, to.operand(), number));
+        let is_short = i8::try_from(number).is_ok();
+        let code = if is_short {
+            Code::Add_rm64_imm8
+        } else {
+            Code::Add_rm64_imm32
+        };
+        self.push(Instruction::with2(code, to.operand(), number));
     }
 
     /// Combines a number in memory with a register, in one step for all host threads if `locked` is true.
@@ -505,7 +565,13 @@ impl Assembler {
 
     /// Subtracts a number from 64 bits in memory, and compares the result with 0.
     pub(super) fn subtract_from(&mut self, to: Mem, number: i32) {
-        self.push(Instruction::with2(Code::Sub_rm64_imm32, to.operand(), number));
+        let is_short = i8::try_from(number).is_ok();
+        let code = if is_short {
+            Code::Sub_rm64_imm8
+        } else {
+            Code::Sub_rm64_imm32
+        };
+        self.push(Instruction::with2(code, to.operand(), number));
     }
 
     /// Copies a register if a condition holds, which must be less, greater, below, not below or above.
@@ -543,6 +609,7 @@ impl Assembler {
             When::LessOrEqual => Code::Setle_rm8,
             When::Greater => Code::Setg_rm8,
             When::Overflow => Code::Seto_rm8,
+            When::NoOverflow => Code::Setno_rm8,
         };
         let number = u32::from(d.0);
         let byte = if number < 4 {

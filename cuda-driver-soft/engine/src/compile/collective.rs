@@ -2,7 +2,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, When, Width, Word, Ymm};
 use super::emitter::Emitter;
-use super::registers::{Kind, MASKS, ROWS32, SOURCES, TEMP};
+use super::registers::{Kind, ROWS32, SOURCES, TEMP};
 use super::value::Value;
 use crate::code::collective::Collective;
 use crate::lanes::{FULL, LANES};
@@ -158,7 +158,7 @@ impl Emitter<'_> {
     /// Returns the place of the mask of all lanes of a predicate.
     pub(super) fn lanes_of_all_groups(&self, predicate: Reg) -> Mem {
         let before = self.lanes / 8 * (self.groups() - 1);
-        Mem::at(MASKS, self.slot(predicate) as i32 - before as i32)
+        self.mask_row(self.slot(predicate)).plus(-(before as i32))
     }
 
     /// Writes the mask in `AX` to a predicate.

@@ -14,7 +14,7 @@ use ptx::ir::{BoolOp, Compare, FloatTest, Inst, Op, Operand, Reg, Type};
 
 /// A comparison of integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     Equal,
     NotEqual,
     Less,
@@ -25,7 +25,7 @@ enum Order {
 
 impl Order {
     /// Returns the comparison of the operands in reverse order.
-    fn mirrored(self) -> Order {
+    pub(super) fn mirrored(self) -> Order {
         match self {
             Order::Less => Order::Greater,
             Order::LessOrEqual => Order::GreaterOrEqual,
@@ -35,7 +35,7 @@ impl Order {
         }
     }
 
-    fn when(self, signed: bool) -> When {
+    pub(super) fn when(self, signed: bool) -> When {
         match (self, signed) {
             (Order::Equal, _) => When::Equal,
             (Order::NotEqual, _) => When::NotEqual,
@@ -52,7 +52,7 @@ impl Order {
 }
 
 /// Returns the comparison, and true if it compares signed numbers.
-fn order_of(cmp: Compare, ty: Type) -> Option<(Order, bool)> {
+pub(super) fn order_of(cmp: Compare, ty: Type) -> Option<(Order, bool)> {
     let signed = ty.is_signed();
     Some(match cmp {
         Compare::Eq => (Order::Equal, signed),
@@ -396,7 +396,7 @@ impl Emitter<'_> {
     }
 
     /// Does the same with vectors.
-    fn compare_vectors(&mut self, a: Value, b: Value, order: Order, signed: bool) {
+    pub(super) fn compare_vectors(&mut self, a: Value, b: Value, order: Order, signed: bool) {
         let wide = a.width == Width::Bits64;
         let (equal, greater) = if wide {
             (Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtq_ymm_ymm_ymmm256)

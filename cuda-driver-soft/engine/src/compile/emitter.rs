@@ -1,6 +1,6 @@
 //! Turns a kernel into machine code: pieces of basic blocks, the edges between them, and the exits.
 
-use super::assembler::{Alu, Assembler, Gpr, Label, Mem, When, Width, Word};
+use super::assembler::{Assembler, Gpr, Label, Mem, When, Width};
 use super::masks::Masks;
 use super::registers::{CONTEXT, Kind, State};
 use super::rounds::Rounds;
@@ -212,7 +212,7 @@ impl<'a> Emitter<'a> {
         self.input.map.steps[step]
     }
 
-    fn is_live_at_begin(&self, block: usize, reg: Reg) -> bool {
+    pub(super) fn is_live_at_begin(&self, block: usize, reg: Reg) -> bool {
         self.input.plan.live.is_live_at_begin(block, reg)
     }
 
@@ -334,11 +334,16 @@ impl<'a> Emitter<'a> {
             }
             let live: Vec<Reg> = self.live_at(block, piece.steps.start);
             let entry = self.asm.here();
-            if let Some(restart) = self.restart.filter(|_| number == 0) {
-                self.asm.bind(restart.entry);
-            }
+            let length = self.asm.length();
             self.reload(&state);
-            self.asm.jump(label);
+            if self.asm.length() == length {
+                self.asm.bind_to(entry, label);
+            } else {
+                self.asm.jump(label);
+            }
+            if let Some(restart) = self.restart.filter(|_| number == 0) {
+                self.asm.bind_to(restart.entry, entry);
+            }
             let of_warp = live.iter().filter(|reg| self.is_same_in_warp(**reg));
             let of_warp = of_warp.map(|reg| {
                 let bytes = match self.class(*reg) {
@@ -436,7 +441,12 @@ impl<'a> Emitter<'a> {
                         self.state = State::default();
                         return;
                     }
-                    None => self.instruction(step, inst, &live, rest),
+                    None => {
+                        if let Some(comparison) = self.comparison_for_branch(step, inst) {
+                            return self.compare_and_branch(block, number, step, comparison, rest);
+                        }
+                        self.instruction(step, inst, &live, rest);
+                    }
                 },
                 Step::Branch { to, guard: None, .. } => {
                     self.edge(block, layout.block_of[*to], number);
@@ -494,7 +504,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Continues with another block: falls through if that comes next.
-    fn edge(&mut self, from: usize, to: usize, number: usize) {
+    pub(super) fn edge(&mut self, from: usize, to: usize, number: usize) {
         self.decide(to);
         let target = self.first_piece[to];
         self.go(from, to);
@@ -538,65 +548,6 @@ impl<'a> Emitter<'a> {
         self.become_state(&entry, |reg| live.is_live_at_begin(to, reg));
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn branch(
-        &mut self,
-        block: usize,
-        number: usize,
-        step: usize,
-        (predicate, negated): (Reg, bool),
-        to: usize,
-        live: &[Reg],
-        rest: u32,
-    ) {
-        let layout = &self.input.plan.layout;
-        let mask = match self.word(predicate, Gpr::AX) {
-            Word::Gpr(gpr) => gpr,
-            Word::Mem(_) | Word::Imm(_) => {
-                self.copy_mask(predicate, Gpr::AX);
-                Gpr::AX
-            }
-        };
-        let rest = rest - self.counted(step);
-        let mixed = match layout.block_of.get(layout.steps_of(block).end) {
-            Some(other) if self.parts_behind(block) => {
-                let to = if negated { [*other, to] } else { [to, *other] };
-                self.part_stub(block, mask, to)
-            }
-            _ => self.exit_stub(live, self.insts(step).0, Exit::Leave, rest as i32),
-        };
-        // The predicate may be dead after the branch.
-        let taken = self.asm.label();
-        let state = self.state.clone();
-        self.decide(to);
-        self.push_stub(Stub::Edge {
-            label: taken,
-            state,
-            from: block,
-            to,
-        });
-        let full = Word::Imm(self.full());
-        let (all, none) = if negated {
-            (Word::Imm(0), full)
-        } else {
-            (full, Word::Imm(0))
-        };
-        self.asm.alu(Alu::Cmp, Width::Bits32, mask, all);
-        self.asm.jump_when(When::Equal, taken);
-        if self.shape(predicate) != Shape::Uniform {
-            self.asm.alu(Alu::Cmp, Width::Bits32, mask, none);
-            self.asm.jump_when(When::NotEqual, mixed);
-        }
-        let end = layout.steps_of(block).end;
-        match layout.block_of.get(end) {
-            Some(next) => self.edge(block, *next, number),
-            None => {
-                let at = self.insts(step).1;
-                self.exit_now(&[], &[], at, Exit::End, 0);
-            }
-        }
-    }
-
     /// Returns the beginning of a block.
     pub(super) fn label_of_block(&self, block: usize) -> Label {
         self.pieces[self.first_piece[block]].label
@@ -619,7 +570,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds code that leaves at this place.
-    fn exit_now(&mut self, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: u32) {
+    pub(super) fn exit_now(&mut self, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: u32) {
         let state = std::mem::take(&mut self.state);
         self.leave(&state, live, spread, at, exit, rest as i32);
     }

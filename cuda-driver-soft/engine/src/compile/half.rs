@@ -5,7 +5,7 @@
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
-use super::registers::{Kind, SOURCES, TEMP, field};
+use super::registers::{Kind, ROWS32, SOURCES, TEMP, field};
 use super::value::Value;
 use crate::code::compiled::CompiledContext;
 use iced_x86::Code;
@@ -86,6 +86,9 @@ impl Emitter<'_> {
     /// Adds code that needs the row of a register of 16 bits.
     fn with_half_row(&mut self, reg: Reg, code: impl FnOnce(&mut Self, Mem)) {
         let slot = self.slot(reg) as i32;
+        if self.is_whole_warp() {
+            return code(self, Mem::at(ROWS32, slot));
+        }
         // Values are moved at any place, where all other registers may be in use.
         self.asm.push_register(Gpr::DX);
         let halves = Word::Mem(field(offset_of!(CompiledContext, halves)));

@@ -11,7 +11,7 @@
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;
 use super::emitter::Emitter;
-use super::registers::{MASKS, ROWS32, ROWS64, State, field};
+use super::registers::{State, field};
 use super::sites::{Shared, Site};
 use crate::code::collective::Collective;
 use crate::code::compiled::{CompiledContext, Exit};
@@ -225,7 +225,7 @@ impl Emitter<'_> {
     /// Records how far the group in `CX` has come, and begins the round with the next one.
     fn switch(&mut self, label: Label) {
         let wide = Width::Bits64;
-        let lanes = self.lanes as i32;
+        let (lanes, bases) = (self.lanes as i32, self.bases());
         let asm = &mut self.asm;
         asm.bind(label);
         asm.shift(Shift::Left, wide, Gpr::CX, 3);
@@ -247,7 +247,7 @@ impl Emitter<'_> {
         asm.alu(Alu::Mov, Width::Bits32, Gpr::DX, Word::Mem(mask));
         asm.shift(Shift::Left, Width::Bits32, Gpr::DX, self.lanes);
         asm.store(4, mask, Gpr::DX);
-        for (base, bytes) in [(ROWS32, 4 * lanes), (ROWS64, 8 * lanes), (MASKS, lanes / 8)] {
+        for (base, bytes) in bases {
             asm.alu(Alu::Add, wide, base, Word::Imm(bytes));
         }
         asm.jump_to_place(field(offset_of!(CompiledContext, resume)));
@@ -257,7 +257,7 @@ impl Emitter<'_> {
     fn restart(&mut self, label: Label) {
         let wide = Width::Bits64;
         let others = self.groups() as i32 - 1;
-        let lanes = self.lanes as i32;
+        let (lanes, bases) = (self.lanes as i32, self.bases());
         let full = self.full();
         let asm = &mut self.asm;
         asm.bind(label);
@@ -278,7 +278,7 @@ impl Emitter<'_> {
         asm.store(8, local, Gpr::AX);
         asm.constant(Gpr::AX, u64::from(full.cast_unsigned()));
         asm.store(4, field(offset_of!(CompiledContext, mask)), Gpr::AX);
-        for (base, bytes) in [(ROWS32, 4 * lanes), (ROWS64, 8 * lanes), (MASKS, lanes / 8)] {
+        for (base, bytes) in bases {
             asm.alu(Alu::Sub, wide, base, Word::Imm(others * bytes));
         }
         asm.jump_to_address(Gpr::DX);

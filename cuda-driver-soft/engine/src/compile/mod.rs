@@ -37,6 +37,7 @@
 //! | `product` | products of integers, carries |
 //! | `convert` | conversions |
 //! | `compare` | comparisons and predicates |
+//! | `branch` | branches, and comparisons for them |
 //! | `half` | registers of 16 bits, and integer arithmetic on 8 and 16 bits |
 //! | `memory` | instructions with and without guards |
 //! | `elements` | loads and stores |
@@ -65,6 +66,8 @@ mod approximate;
 mod assembler;
 #[cfg(target_arch = "x86_64")]
 mod atomic;
+#[cfg(target_arch = "x86_64")]
+mod branch;
 #[cfg(target_arch = "x86_64")]
 mod collective;
 #[cfg(target_arch = "x86_64")]

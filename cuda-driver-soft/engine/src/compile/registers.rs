@@ -15,6 +15,9 @@ pub(super) const ROWS32: Gpr = Gpr::BX;
 pub(super) const ROWS64: Gpr = Gpr(12);
 /// The frame from the group's first lane on, for predicates.
 pub(super) const MASKS: Gpr = Gpr(13);
+/// In code for groups of 32 lanes, where [`ROWS32`] is the frame of all registers: the place of the warp's frame among the
+/// frames of the call.
+pub(super) const FRAMES: Gpr = MASKS;
 /// The constants.
 pub(super) const POOL: Gpr = Gpr(14);
 /// The context.
@@ -143,17 +146,22 @@ impl Emitter<'_> {
     /// Returns the place of a slot in the frame, from the group's first lane on.
     pub(super) fn row(&self, slot: u32, width: Width) -> Mem {
         let base = match width {
-            Width::Bits32 => ROWS32,
-            Width::Bits64 => ROWS64,
+            Width::Bits64 if !self.is_whole_warp() => ROWS64,
+            _ => ROWS32,
         };
         Mem::at(base, slot as i32)
+    }
+
+    /// Returns the place of a predicate's slot in the frame, from the group's first lane on.
+    pub(super) fn mask_row(&self, slot: u32) -> Mem {
+        Mem::at(if self.is_whole_warp() { ROWS32 } else { MASKS }, slot as i32)
     }
 
     /// Returns the place of a register in the frame.
     pub(super) fn home(&self, reg: Reg) -> Mem {
         let slot = self.slot(reg);
         match self.kind(reg) {
-            Kind::Mask => Mem::at(MASKS, slot as i32),
+            Kind::Mask => self.mask_row(slot),
             Kind::Scalar(width, _) | Kind::Vector(width) => self.row(slot, width),
             Kind::Half | Kind::Row => self.row(slot, Width::Bits32),
         }

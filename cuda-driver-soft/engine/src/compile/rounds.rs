@@ -70,13 +70,22 @@ impl Emitter<'_> {
     pub(super) fn begin_counts(&mut self) {
         let groups = LANES / self.lanes as usize;
         let asm = &mut self.asm;
-        asm.constant(Gpr::DX, 0);
+        if self.rounds.loops.iter().any(|found| !found.by_quantum) {
+            asm.constant(Gpr::DX, 0);
+        }
         for (index, found) in self.rounds.loops.iter().enumerate() {
             for group in 0..groups {
                 let offset = offset_of!(CompiledContext, rounds) + size_of::<[i64; MOST_LOOPS]>() * group + 8 * index;
                 let count = field(offset);
                 asm.store(8, count, if found.by_quantum { Gpr::CX } else { Gpr::DX });
             }
+        }
+    }
+
+    /// Sets the counts of the running group to their values before the first round. Uses `AX` and `CX`.
+    pub(super) fn begin_counts_of_group(&mut self) {
+        for index in 0..self.rounds.loops.len() {
+            self.begin_count(index);
         }
     }
 
@@ -98,9 +107,13 @@ impl Emitter<'_> {
 
     /// Sets the count of the loop with this head to its value before the first round. Uses `AX` and `CX`.
     pub(super) fn begin_loop(&mut self, head: usize) {
-        let Some(index) = self.rounds.index(head) else {
-            return;
-        };
+        if let Some(index) = self.rounds.index(head) {
+            self.begin_count(index);
+        }
+    }
+
+    /// Sets the count of a loop to its value before the first round. Uses `AX` and `CX`.
+    fn begin_count(&mut self, index: usize) {
         let count = self.count_of(index);
         if self.rounds.loops[index].by_quantum {
             let quantum = Word::Mem(field(offset_of!(CompiledContext, quantum)));
@@ -122,13 +135,17 @@ impl Emitter<'_> {
 
     /// Returns the place of a loop's count. Uses `CX`.
     fn count_of(&mut self, index: usize) -> Mem {
+        let counts = field(offset_of!(CompiledContext, rounds) + 8 * index);
+        if self.is_whole_warp() {
+            return counts;
+        }
         let group = Word::Mem(field(offset_of!(CompiledContext, group)));
         let shift = size_of::<[i64; MOST_LOOPS]>().trailing_zeros();
         self.asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, group);
         self.asm.shift(Shift::Left, Width::Bits64, Gpr::CX, shift);
         Mem {
             index: Some(Gpr::CX),
-            ..field(offset_of!(CompiledContext, rounds) + 8 * index)
+            ..counts
         }
     }
 }

@@ -172,7 +172,7 @@ impl Emitter<'_> {
     }
 
     /// Returns a general register with the first lane of a scalar: its own, or `AX`.
-    fn first_in_register(&mut self, value: Value) -> Gpr {
+    pub(super) fn first_in_register(&mut self, value: Value) -> Gpr {
         match self.first_lane(value, Gpr::AX) {
             Word::Gpr(gpr) => gpr,
             Word::Mem(_) | Word::Imm(_) => {

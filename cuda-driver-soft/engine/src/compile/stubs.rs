@@ -1,6 +1,7 @@
 //! Code at the end of a kernel that runs rarely: exits, edges, and instructions that the interpreter runs.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
+use super::branch::EachLane;
 use super::emitter::Emitter;
 use super::ranges::Checked;
 use super::registers::{CONTEXT, State};
@@ -32,6 +33,8 @@ pub(super) enum Stub {
         from: usize,
         to: usize,
     },
+    /// Compares each lane for a branch.
+    EachLane(Box<EachLane>),
     /// A branch at which the lanes of a whole group part.
     Part {
         label: Label,
@@ -146,9 +149,14 @@ impl Emitter<'_> {
             Stub::Edge { label, state, from, to } => {
                 self.asm.bind(label);
                 self.state = state;
+                let length = self.asm.length();
                 self.go(from, to);
                 let target = self.label_of_block(to);
-                self.asm.jump(target);
+                if self.asm.length() == length {
+                    self.asm.bind_to(label, target);
+                } else {
+                    self.asm.jump(target);
+                }
             }
             Stub::Interpret {
                 label,
@@ -186,6 +194,11 @@ impl Emitter<'_> {
                 self.way_out(label);
                 self.part_lanes(&state, mask, from, to);
             }
+            Stub::EachLane(each) => {
+                self.asm.bind(each.label);
+                self.way_out(each.label);
+                self.each_lane(*each);
+            }
             Stub::Retry(retry) => {
                 self.asm.bind(retry.failure.label);
                 self.way_out(retry.failure.label);
@@ -198,6 +211,7 @@ impl Emitter<'_> {
     /// frame, and the machine registers that hold values are lost. The code jumps to `missing` if lanes are missing at
     /// an instruction that runs for the whole warp.
     pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
+        self.keep_frames();
         let asm = &mut self.asm;
         asm.alu(Alu::Mov, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::AX));
         asm.alu(Alu::Mov, Width::Bits64, Gpr::DI, Word::Gpr(CONTEXT));

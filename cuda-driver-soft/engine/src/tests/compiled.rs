@@ -74,6 +74,11 @@ fn input() -> Vec<u32> {
 
 /// Runs a body in blocks of 64 threads, and returns the counts of its instructions and the number of its warps.
 pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
+    counts_in((64, 1), body, engine)
+}
+
+/// As [`counts`], in blocks of this shape.
+pub(super) fn counts_in((x, y): (u32, u32), body: &str, engine: Engine) -> (Counts, u64) {
     let mut bench = Bench::text(&kernel(body), Isa::Wide);
     let input = bench.put(&input(), u32::to_le_bytes);
     let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
@@ -84,7 +89,7 @@ pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
         Arg::U32(3),
         Arg::U64(5),
     ];
-    let mut launch = bench.launch("k", THREADS / 64, (64, 1), &args);
+    let mut launch = bench.launch("k", THREADS / (x * y), (x, y), &args);
     launch.options.engine = engine;
     (Bench::run(launch).counts(), u64::from(THREADS / 32))
 }

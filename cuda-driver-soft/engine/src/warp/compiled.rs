@@ -39,6 +39,8 @@ struct Running<'r, 'm, 'e> {
     block: ([u32; 3], u64),
     /// The warps of the call, by [`CompiledContext::warp`].
     warps: &'r mut [Warp],
+    /// The place of the first warp's frame.
+    first: *const *mut u8,
     /// Number of lanes in a group.
     lanes: u32,
 }
@@ -185,7 +187,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     // SAFETY: `call` has put a pointer to a value of this type there, and does not use the value meanwhile.
     let running = unsafe { &mut *context.scheduler.cast::<Running<'_, '_, '_>>() };
     let (m, group) = (&mut *running.machine, context.group as usize);
-    let Some(warp) = running.warps.get_mut(context.warp as usize) else {
+    let Some(warp) = running.warps.get_mut(context.warp(running.first)) else {
         return 1;
     };
     warp.catch_up(running.frames, running.block);
@@ -248,8 +250,6 @@ pub(super) fn context(
     frames.fill_uniforms(&mut context.uniforms, &mut m.uniforms_of, compiled, block);
     (context.shared, context.shared_length) = (m.spaces.shared.host(), m.spaces.shared.len());
     (context.local, context.local_length) = (std::ptr::null_mut(), 0);
-    context.frames = std::ptr::null();
-    context.left = 1;
     (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
     if context.active != u32::MAX {
         (context.active, context.waiting) = (u32::MAX, [0; MOST_WAITS]);
@@ -258,11 +258,11 @@ pub(super) fn context(
     context
 }
 
-/// Prepares a context for the first group of a warp or block. [`CompiledContext::left`] and the frames are not set.
+/// Prepares a context for the first group of a warp or block. The frames are not set.
 pub(super) fn begin(context: &mut CompiledContext, compiled: &Compiled, share: i64) {
     let groups = LANES / compiled.lanes as usize;
     context.in_warp = groups as u64;
-    (context.group, context.warp) = (0, 0);
+    context.group = 0;
     context.mask = Mask::MAX >> (LANES - compiled.lanes as usize);
     (context.expected, context.total, context.steps) = (0, 0, 0);
     (context.share, context.quantum) = (share, share);
@@ -297,10 +297,9 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
         local_lanes: LaneAddresses::default(),
         uniforms: [0; MOST_UNIFORMS],
         hosts: [0; 16],
-        left: 0,
         in_warp: 0,
         frames: std::ptr::null(),
-        warp: 0,
+        frames_end: std::ptr::null(),
         entry: std::ptr::null(),
         expected: 0,
         share: 0,
@@ -324,8 +323,8 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
     })
 }
 
-/// Runs groups in compiled code from an address on: [`CompiledContext::left`] of them, as long as they end at the same
-/// place. Returns the result of the last one.
+/// Runs groups in compiled code from an address on: the rest of the running warp and all warps after it, as long as they
+/// end at the same place. Returns the result of the last one.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn call(
     context: &mut CompiledContext,
@@ -343,6 +342,7 @@ pub(super) fn call(
         frames,
         block,
         warps,
+        first: context.frames,
         lanes: compiled.lanes,
     };
     context.scheduler = (&raw mut running).cast::<c_void>();
@@ -352,7 +352,11 @@ pub(super) fn call(
     // SAFETY: the context describes frames of the function that the code was compiled from, and is not used elsewhere
     // meanwhile. The frames have the code's rows, whose values fit the code at the address. The CPU has AVX2, or there
     // would be no compiled code.
-    unsafe { function(context, from) }
+    let result = unsafe { function(context, from) };
+    if compiled.lanes == LANES as u32 {
+        context.steps -= context.total;
+    }
+    result
 }
 
 /// Runs the groups of a warp from group `first` on, until each has ended.
@@ -376,7 +380,7 @@ pub(super) fn run_each(
     let group_mask = Mask::MAX >> (LANES - lanes);
     let start = compiled.code.address();
     let stride = m.spaces.local.stride();
-    (context.frame, context.warp) = (base, 0);
+    context.frame = base;
     (context.arrived, context.group_steps) = ([0; MOST_GROUPS], [0; MOST_GROUPS]);
     (context.group_quanta, context.group_local) = ([context.share; MOST_GROUPS], lanes as u64 * stride);
     context.resume = start.wrapping_add(entry.offset);
@@ -397,7 +401,8 @@ pub(super) fn run_each(
         }
         (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
         (context.quantum, context.steps) = (context.group_quanta[group], context.group_steps[group]);
-        (context.left, context.expected) = (1, 0);
+        (context.in_warp, context.expected, context.total) = (1, 0, 0);
+        context.begin_frames(std::ptr::null(), 1);
         context.local = m.spaces.local.host().wrapping_add(group * lanes * stride as usize);
         context.halves = base.wrapping_add(2 * lanes * group);
         let warps = std::slice::from_mut(warp);

@@ -105,11 +105,11 @@ pub(crate) fn run(
     let groups = (LANES / compiled.lanes as usize) as u64;
     let mut context = context(m, frames, code, compiled, block, share);
     let result = loop {
-        context.left = groups * warps.len() as u64;
-        (context.frame, context.halves, context.frames) = (bases[0], bases[0], bases.as_ptr());
+        (context.frame, context.halves) = (bases[0], bases[0]);
+        context.begin_frames(bases.as_ptr(), warps.len());
         let from = compiled.code.address().wrapping_add(entry.offset);
         let result = call(&mut context, m, frames, code, compiled, from, block, warps);
-        if context.left > 0 {
+        if !context.is_over() {
             break result;
         }
         let next = match end_of(result) {
@@ -134,11 +134,7 @@ pub(crate) fn run(
         begin(&mut context, compiled, share);
     };
     // The group that has ended at another instruction belongs to this warp.
-    let apart = if context.left == 0 {
-        warps.len()
-    } else {
-        context.warp as usize
-    };
+    let apart = context.warp(bases.as_ptr());
     let steps = context.total / (apart as u64 * groups).max(1);
     for (i, warp) in warps.iter_mut().enumerate() {
         warp.be_ready_at(frames, block, at);
