@@ -4,7 +4,7 @@
 
 use super::atomic;
 use super::bulk::{complete_tx, of_rank};
-use super::tensor_rows::{Layout, Place, Row, each_row, origin, swizzled};
+use super::tensor_rows::{Layout, Place, Row, each_row, origin, swizzled_offset};
 use crate::code::machine::Machine;
 use crate::code::registers::RegFile;
 use crate::code::tensor::TensorInst;
@@ -90,8 +90,9 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
         m.fault = Some((FaultKind::Unsupported { opcode }, lane));
         return Err(());
     }
-    let Some(layout) = Layout::of(&map) else {
-        return refuse(m, lane, "the tensor map has an unsupported type or layout");
+    let layout = match Layout::of(&map) {
+        Ok(layout) => layout,
+        Err(problem) => return refuse(m, lane, problem),
     };
     let (mut place, rank) = (Place::default(), usize::from(map.rank));
     let addresses = match copy.direction {
@@ -169,7 +170,7 @@ impl SharedBox {
         write: bool,
         swizzle: u8,
     ) -> Result<Self, ()> {
-        let bytes = layout.shared_bytes();
+        let bytes = layout.shared_bytes(address, swizzle);
         let found = m
             .spaces
             .place_lane(Space::SharedCluster, address, lane, (bytes.into(), SHARED_ALIGN), write);
@@ -185,13 +186,11 @@ impl SharedBox {
     /// Passes the host address of each piece of a row to `visit`, with the start of the piece in the row and its
     /// length. With swizzling a piece has 16 bytes; without, the whole row is one piece.
     fn pieces(&self, row: &Row, bytes: u32, mut visit: impl FnMut(*mut u8, usize, usize)) {
-        let start = u64::from(row.shared);
         if self.swizzle == 0 {
-            return visit(self.host.wrapping_add(start as usize), 0, bytes as usize);
+            return visit(self.host.wrapping_add(row.shared as usize), 0, bytes as usize);
         }
         for at in (0..bytes).step_by(16) {
-            let address = self.address + start + u64::from(at);
-            let offset = swizzled(address, self.swizzle).wrapping_sub(self.address);
+            let offset = swizzled_offset(self.address, row.shared + at, self.swizzle);
             visit(self.host.wrapping_add(offset as usize), at as usize, 16);
         }
     }
@@ -296,7 +295,7 @@ fn store(
                     let b = value.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
                     let new = |a| atomic::applied(mods, layout.element, flushes, a, b, 0);
                     // SAFETY: `place_row` found the bytes valid for writes, and memory that can be written can be read.
-                    // The origin of the copy and all strides are multiples of the element's size.
+                    // The origin of the copy and all strides are multiples of 16 bytes, so elements are aligned.
                     unsafe { access::update(to.wrapping_add(i * element), layout.element, new) };
                 }
             }

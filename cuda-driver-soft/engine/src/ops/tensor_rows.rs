@@ -5,8 +5,12 @@
 use crate::tensor_map::{Mode, TensorMap};
 use std::ops::Range;
 
-/// Limit on the rows of a box.
-const MOST_ROWS: u64 = 1 << 16;
+/// Limit on the bytes of a box, padding included. No block has as much shared memory.
+const MOST_BYTES: u64 = 1 << 20;
+/// Limit on the elements of a box in one dimension, and on the channels of a pixel.
+const MOST_ELEMENTS: u16 = 256;
+/// Unit of the strides in bytes.
+const STRIDE_UNIT: u64 = 16;
 
 /// The operands of a tensor copy that select the elements.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,18 +49,33 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout, or `None` if no copy can use the map.
-    pub(super) fn of(map: &TensorMap) -> Option<Self> {
-        let element = crate::tensor_map::element_bytes(map.data_type)? as u32;
+    /// Returns the layout.
+    ///
+    /// # Errors
+    /// Returns the problem if no copy can use the map: a kernel may have changed it.
+    pub(super) fn of(map: &TensorMap) -> Result<Self, &'static str> {
+        const UNSUPPORTED: &str = "the tensor map has an unsupported type or layout";
+        let element = crate::tensor_map::element_bytes(map.data_type).ok_or(UNSUPPORTED)? as u32;
         let rank = usize::from(map.rank);
         let tiled = map.mode == Mode::Tiled;
+        if map.strides[..rank - 1].iter().any(|n| !n.is_multiple_of(STRIDE_UNIT)) {
+            return Err("a stride of the tensor map is not a multiple of 16 bytes");
+        }
         let (inner, pixels) = match map.mode {
             Mode::Tiled => {
+                if map.boxes[..rank].iter().any(|n| !(1..=MOST_ELEMENTS).contains(n)) {
+                    return Err("a dimension of the tensor map's box is not in 1..=256");
+                }
                 let outer = (1..rank).map(|i| u64::from(box_steps(map, i)));
-                (u32::from(map.boxes[0]), outer.fold(1, u64::saturating_mul))
+                (u32::from(map.boxes[0]), outer.product())
             }
-            Mode::Im2col if rank >= 3 => (u32::from(map.channels), u64::from(map.pixels)),
-            _ => return None,
+            Mode::Im2col if rank >= 3 => {
+                if !(1..=MOST_ELEMENTS).contains(&map.channels) {
+                    return Err("the tensor map's number of channels is not in 1..=256");
+                }
+                (u32::from(map.channels), u64::from(map.pixels))
+            }
+            _ => return Err(UNSUPPORTED),
         };
         let slice = slice_bytes(map);
         let (row, slices) = match slice {
@@ -65,19 +84,23 @@ impl Layout {
         };
         let span = match map.swizzle {
             0 => 0,
-            mode @ 1..=3 if slice == 0 => 16 << mode,
+            mode @ 1..=3 if slice == 0 => swizzle_span(mode),
             1..=3 => 0,
-            _ => return None,
+            _ => return Err(UNSUPPORTED),
         };
-        // A kernel may have changed the map. Rows have at least 16 bytes, so more than `MOST_ROWS` of them do not fit
-        // in the shared memory of a block.
-        let rows = pixels.saturating_mul(slices.into());
-        let usable = row > 0 && row.is_multiple_of(16) && (1..=MOST_ROWS).contains(&rows);
-        (usable && (slice == 0 || tiled && rank >= 3)).then_some(Layout {
+        let rows = pixels * u64::from(slices);
+        let pitch = row.max(span);
+        if !row.is_multiple_of(16) || rows == 0 || slice != 0 && !(tiled && rank >= 3) {
+            return Err(UNSUPPORTED);
+        }
+        if rows * u64::from(pitch) > MOST_BYTES {
+            return Err("the tensor map's box exceeds the shared memory of a block");
+        }
+        Ok(Layout {
             element,
             row,
             rows: rows as u32,
-            pitch: row.max(span),
+            pitch,
             slices,
         })
     }
@@ -87,10 +110,25 @@ impl Layout {
         self.row * self.rows
     }
 
-    /// Returns the bytes that the box takes in shared memory, padding included.
-    pub(super) fn shared_bytes(&self) -> u32 {
-        self.pitch * (self.rows - 1) + self.row
+    /// Returns the number of bytes from the start of a box at `address` in shared memory, a multiple of 128, to the end
+    /// of its last byte. Swizzling may move a row towards the end of its span.
+    pub(super) fn shared_bytes(&self, address: u64, swizzle: u8) -> u32 {
+        let end = self.pitch * (self.rows - 1) + self.row;
+        if swizzle == 0 {
+            return end;
+        }
+        // Swizzling moves bytes inside of their span only.
+        let last_span = (end - 1) / swizzle_span(swizzle) * swizzle_span(swizzle);
+        let ends = (last_span..end)
+            .step_by(16)
+            .map(|at| swizzled_offset(address, at, swizzle) + 16);
+        ends.fold(end, u32::max)
     }
+}
+
+/// Returns the size of the units inside of which a mode of swizzling moves bytes.
+fn swizzle_span(mode: u8) -> u32 {
+    16 << mode.min(3)
 }
 
 /// Returns the bytes of a slice of channels; 0 without interleaving.
@@ -232,9 +270,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the swizzled address of a byte in shared memory: the index of its 16-byte unit is XORed with the low
-/// `swizzle` bits of the index of its 128-byte unit.
-pub(super) fn swizzled(address: u64, swizzle: u8) -> u64 {
-    let mask = (1u64 << swizzle.min(3)) - 1;
-    address ^ (address >> 7 & mask) << 4
+/// Returns the offset in a box at `address` in shared memory, a multiple of 128, of the byte that is at `offset` before
+/// swizzling: the index of its 16-byte unit is XORed with the low `swizzle` bits of the index of its 128-byte unit.
+pub(super) fn swizzled_offset(address: u64, offset: u32, swizzle: u8) -> u32 {
+    let mask = (1 << swizzle.min(3)) - 1;
+    offset ^ (((address as u32).wrapping_add(offset)) >> 7 & mask) << 4
 }

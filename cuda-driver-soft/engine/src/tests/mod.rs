@@ -25,6 +25,7 @@ mod operands;
 mod scheduling;
 mod several_blocks;
 mod stack;
+mod tensor_maps;
 mod tier;
 mod together;
 mod typical;
