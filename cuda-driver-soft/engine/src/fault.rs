@@ -216,6 +216,23 @@ pub enum FaultKind {
         /// The state space of the address.
         space: Space,
     },
+    /// A bulk copy whose size is not a multiple of 16 bytes.
+    BulkCopySize {
+        /// The size in bytes.
+        bytes: u32,
+    },
+    /// A generic address, outside of shared memory, of an `mbarrier` object.
+    BarrierNotShared {
+        /// The generic address.
+        address: u64,
+    },
+    /// An access to a texel of an array with deferred mapping, where no memory is mapped.
+    NoTexelMemory {
+        /// The offset in bytes in the array.
+        offset: u64,
+        /// True for a store or atomic operation, false for a load.
+        write: bool,
+    },
     /// An address in shared memory of a block that is not in the cluster.
     NoBlock {
         /// The address; bits 24 to 31 are the rank of the block.
@@ -342,16 +359,20 @@ impl Fault {
     pub fn code(&self) -> u32 {
         match self.kind {
             // CUDA_ERROR_ILLEGAL_ADDRESS
-            FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } | FaultKind::StackOverflow { .. } => {
-                700
-            }
+            FaultKind::IllegalAddress { .. }
+            | FaultKind::LocalOutOfRange { .. }
+            | FaultKind::StackOverflow { .. }
+            | FaultKind::NoTexelMemory { .. } => 700,
             // On an H200, an access past the block's shared memory but inside the window faults like any other illegal
             // address. The window begins with 1 KiB that the system reserves.
             FaultKind::SharedOutOfRange { address, size, .. } if size <= 16 && address < SHARED_WINDOW => 700,
             // CUDA_ERROR_ILLEGAL_INSTRUCTION
-            FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster | FaultKind::TensorCopy { .. } => 715,
+            FaultKind::SharedOutOfRange { .. }
+            | FaultKind::BarrierNotShared { .. }
+            | FaultKind::NoCluster
+            | FaultKind::TensorCopy { .. } => 715,
             // CUDA_ERROR_MISALIGNED_ADDRESS
-            FaultKind::Misaligned { .. } => 716,
+            FaultKind::Misaligned { .. } | FaultKind::BulkCopySize { .. } => 716,
             // CUDA_ERROR_INVALID_PC
             FaultKind::InvalidPc { .. } | FaultKind::InvalidBranchIndex { .. } => 718,
             // CUDA_ERROR_LAUNCH_FAILED
@@ -422,7 +443,7 @@ impl fmt::Display for FaultKind {
                 f,
                 "{} of {size} bytes at {address:#x} of shared memory, but the block has only {available} bytes{}",
                 verb(write),
-                unnoticed(*address, (*available).into(), *size)
+                slack_hint(*address, (*available).into(), *size)
             ),
             FaultKind::LocalOutOfRange {
                 address,
@@ -434,7 +455,7 @@ impl fmt::Display for FaultKind {
                 "illegal {} of {size} bytes at {address:#x} in local memory, but the thread has only {available} \
                  bytes{}",
                 verb(write),
-                unnoticed(*address, *available, *size)
+                slack_hint(*address, *available, *size)
             ),
             FaultKind::Misaligned {
                 address,
@@ -446,6 +467,20 @@ impl fmt::Display for FaultKind {
                 "misaligned {} of {size} bytes at {address:#x} in {} memory",
                 verb(write),
                 name(*space)
+            ),
+            FaultKind::BulkCopySize { bytes } => {
+                write!(f, "bulk copy of {bytes} bytes, which is not a multiple of 16 bytes")
+            }
+            FaultKind::BarrierNotShared { address } => {
+                write!(
+                    f,
+                    "mbarrier at generic address {address:#x}, which is not in shared memory"
+                )
+            }
+            FaultKind::NoTexelMemory { offset, write } => write!(
+                f,
+                "{} of the texel at byte {offset} of an array, where no memory is mapped",
+                verb(write)
             ),
             FaultKind::NoBlock { address } => write!(
                 f,
@@ -508,7 +543,7 @@ const GRANULE: u64 = 512;
 
 /// Explains an access past the end of a block's or a thread's memory: the program may run without a fault on a GPU,
 /// if the access is in the last granule.
-fn unnoticed(address: u64, available: u64, size: u32) -> String {
+fn slack_hint(address: u64, available: u64, size: u32) -> String {
     let end = address.saturating_add(size.into());
     if end > available && end - available <= GRANULE {
         format!(", where a GPU might not fault (CUDA_SOFT_SLACK={GRANULE} allows such accesses)")

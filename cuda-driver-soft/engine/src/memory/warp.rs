@@ -66,7 +66,7 @@ pub(crate) struct AccessCache<'m> {
     /// Host address minus device address in that allocation, wrapping.
     to_host: u64,
     /// The number of scattered accesses.
-    misses: u32,
+    scattered_accesses: u32,
 }
 
 /// The host addresses of an access. Each is valid for the access, and aligned.
@@ -118,7 +118,7 @@ impl Default for AccessCache<'_> {
             record: None,
             base: 0,
             to_host: 0,
-            misses: 0,
+            scattered_accesses: 0,
         }
     }
 }
@@ -215,8 +215,8 @@ impl<'m> AccessCache<'m> {
             bits |= addresses[i];
         }
         let aligned = bits & (bytes - 1) == 0;
-        self.misses = self.misses.wrapping_add(1);
-        (fits && aligned && !self.misses.is_power_of_two()).then_some(())
+        self.scattered_accesses = self.scattered_accesses.wrapping_add(1);
+        (fits && aligned && !self.scattered_accesses.is_power_of_two()).then_some(())
     }
 
     /// Remembers the pattern of these addresses and returns the lowest, or `None` if they are 4 GiB or more apart.
@@ -400,6 +400,13 @@ impl<'m> Spaces<'m> {
             _ => Err(refused(Refused::Outside)),
         }
     }
+}
+
+/// Returns the address at the same offset in the shared memory of the block of this rank. `address` is a shared or
+/// generic address in any block of the cluster.
+pub(crate) fn of_rank(address: u64, rank: u32) -> u64 {
+    let ranks = 0xff << RANK_SHIFT;
+    address & !ranks | u64::from(rank) << RANK_SHIFT & ranks
 }
 
 /// Returns the space that an address is in, and the address there.

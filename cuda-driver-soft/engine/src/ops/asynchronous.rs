@@ -7,6 +7,7 @@ use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
+use crate::fault::FaultKind;
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::memory::warp::resolve;
@@ -177,11 +178,14 @@ impl Body for Mbarrier {
                 states[i] = u64::from(object::pending_count(addresses[i]));
                 continue;
             }
-            // A generic address outside of shared memory becomes a shared address that is out of range.
-            let (space, address) = match resolve(Space::Generic, addresses[i]) {
-                _ if !generic => (space, addresses[i]),
-                (Space::Shared, address) => (space, address),
-                _ => (Space::Shared, u64::MAX - 7),
+            let address = match resolve(Space::Generic, addresses[i]) {
+                _ if !generic => addresses[i],
+                (Space::Shared, address) => address,
+                _ => {
+                    let address = addresses[i];
+                    m.fault = Some((FaultKind::BarrierNotShared { address }, i));
+                    return Flow::Fault;
+                }
             };
             let at = match m.spaces.place_lane(space, address, i, (8, 8), true) {
                 Ok((at, _)) => at,

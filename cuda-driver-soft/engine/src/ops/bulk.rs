@@ -10,9 +10,10 @@ use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
+use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
 use crate::memory::access;
-use crate::memory::warp::RANK_SHIFT;
+use crate::memory::warp::of_rank;
 use crate::semantics::mbarrier as object;
 use ptx::ir::{AtomOp, Space, Type};
 
@@ -90,7 +91,7 @@ impl Body for Bulk {
             };
             for lane in lanes::iter(mask) {
                 for rank in lanes::iter(blocks[lane].into()) {
-                    let (to, barrier) = (of_rank(to[lane], rank), of_rank(barriers[lane], rank));
+                    let (to, barrier) = (of_rank(to[lane], rank as u32), of_rank(barriers[lane], rank as u32));
                     let done = copy(m, lane, inst.mods, to, from[lane], sizes[lane])
                         .and_then(|()| complete_tx(m, lane, barrier, sizes[lane]));
                     if done.is_err() {
@@ -107,13 +108,6 @@ impl Body for Bulk {
         }
         Flow::Next
     }
-}
-
-/// Returns the address at the same offset in the shared memory of the block of this rank. `address` is an address in
-/// any block of the cluster.
-pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
-    let ranks = 0xff << RANK_SHIFT;
-    address & !ranks | (rank as u64) << RANK_SHIFT & ranks
 }
 
 /// Signals `bytes` bytes to an mbarrier in any block of the cluster. Returns `Err` if the lane faults; the machine then
@@ -137,13 +131,11 @@ fn copy(m: &mut Machine<'_>, lane: usize, mods: u32, to: u64, from: u64, size: u
         0 => shared,
         _ => Space::Global,
     };
+    if !size.is_multiple_of(UNIT) {
+        m.fault = Some((FaultKind::BulkCopySize { bytes: size }, lane));
+        return Err(());
+    }
     let mut place = |space, address, write| {
-        // If the size is not a multiple of the unit, the end is misaligned: make the check of the alignment fail.
-        let address = if size.is_multiple_of(UNIT) {
-            address
-        } else {
-            address | u64::from(size % UNIT)
-        };
         let range = (u64::from(size), u64::from(UNIT));
         let found = m.spaces.place_lane(space, address, lane, range, write);
         found

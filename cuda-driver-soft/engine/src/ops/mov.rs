@@ -8,7 +8,7 @@ use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs};
 use crate::lanes::{self, LANES, Mask};
 use crate::memory::AllocationKind;
-use crate::memory::warp::{RANK_SHIFT, resolve};
+use crate::memory::warp::{RANK_SHIFT, of_rank, resolve};
 use ptx::ir::{Op, RegClass, Space, Special, Type::*};
 
 pub(super) fn form(op: &Op) -> Option<Form> {
@@ -21,8 +21,8 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             _ => return None,
         })?,
         Op::Mapa { ty } => match ty.size() {
-            4 => binary_once(|a: u32, rank: u32| mapped(u64::from(a), rank) as u32),
-            _ => binary_once(mapped),
+            4 => binary_once(|a: u32, rank: u32| of_rank(u64::from(a), rank) as u32),
+            _ => binary_once(of_rank),
         },
         Op::Getctarank { ty } => match ty.size() {
             4 => unary_once(|a: u32| a >> RANK_SHIFT),
@@ -44,13 +44,6 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         },
         _ => return None,
     })
-}
-
-/// Returns the address at the same offset in the shared memory of the block of this rank. `address` is a shared or
-/// generic address in any block of the cluster.
-fn mapped(address: u64, rank: u32) -> u64 {
-    let ranks = 0xff << RANK_SHIFT;
-    address & !ranks | u64::from(rank) << RANK_SHIFT & ranks
 }
 
 /// Returns the form of `mov` between registers of a class. Returns `None` for registers of 128 bits, which have two

@@ -3,7 +3,7 @@
 //! A copy is complete when its instruction has run.
 
 use super::atomic;
-use super::bulk::{complete_tx, of_rank};
+use super::bulk::complete_tx;
 use super::tensor_rows::{Layout, Place, Row, each_row, origin, swizzled_offset};
 use crate::code::machine::Machine;
 use crate::code::registers::RegFile;
@@ -11,6 +11,7 @@ use crate::code::tensor::TensorInst;
 use crate::fault::FaultKind;
 use crate::lanes::{self, Mask};
 use crate::memory::access;
+use crate::memory::warp::of_rank;
 use crate::semantics::cvt::cvt_tf32_from_f32;
 use crate::semantics::half::OUT_OF_BOUNDS;
 use crate::tensor_map::{BYTES, Mode, TensorMap, replace};
@@ -131,7 +132,7 @@ fn run_copy(m: &mut Machine<'_>, lane: usize, copy: TensorCopy, sources: &[u64; 
             };
             for rank in lanes::iter(blocks.map_or(1, u32::from)) {
                 let in_block = |address| match blocks {
-                    Some(_) => of_rank(address, rank),
+                    Some(_) => of_rank(address, rank as u32),
                     None => address,
                 };
                 load(m, lane, &map, &layout, &place, in_block(sources[0]))?;

@@ -13,12 +13,18 @@ pub(super) const RESULTS: usize = 5;
 pub(super) struct Texels<'a, 'm> {
     m: &'a mut Machine<'m>,
     lane: usize,
+    /// True if all texels that were read so far have memory.
+    pub(super) all_resident: bool,
 }
 
 impl<'a, 'm> Texels<'a, 'm> {
     /// Returns access for one lane.
     pub(super) fn new(m: &'a mut Machine<'m>, lane: usize) -> Self {
-        Texels { m, lane }
+        Texels {
+            m,
+            lane,
+            all_resident: true,
+        }
     }
 
     /// Returns the host address of bytes of device memory. Returns `Err` if the access faults; the machine then has the
@@ -41,12 +47,7 @@ impl<'a, 'm> Texels<'a, 'm> {
         };
         let found = tiles.place(address).address;
         if found.is_none() && tiles.faults() {
-            self.fault(FaultKind::IllegalAddress {
-                address,
-                size: image.texel_bytes(),
-                write,
-                space: Space::Global,
-            });
+            self.fault(FaultKind::NoTexelMemory { offset: address, write });
             return Err(());
         }
         Ok(found)
@@ -64,6 +65,7 @@ impl<'a, 'm> Texels<'a, 'm> {
         let (column, row) = (u64::from(x / edge), u64::from(y / edge));
         let address = plane.address + u64::from(z) * plane.slice + row * plane.pitch + column * bytes;
         let Some(address) = self.behind(image, address, false)? else {
+            self.all_resident = false;
             return Ok([0; 4]);
         };
         let each = match image.storage {

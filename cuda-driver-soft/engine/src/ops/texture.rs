@@ -137,8 +137,8 @@ struct SamplePoint<'a> {
     offsets: [i64; 3],
 }
 
-/// Returns the result of `tex` or `tld4`: four components, and the predicate for resident texels. The predicate is true
-/// even for texels without memory. It is false only for `.f32` coordinates in an image of another shape.
+/// Returns the result of `tex` or `tld4`: four components, and the predicate for resident texels. The predicate is false
+/// if a texel that contributes has no memory, and for `.f32` coordinates in an image of another shape.
 fn sample(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
@@ -172,7 +172,8 @@ fn sample(
         });
         let level = (tex.level == Level::Given).then(|| word(written));
         let texel = fetch(view, tex, image, layer, index, level)?;
-        return Ok(finish(tex, image, sampler, texel));
+        let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
+        return Ok(convert(tex, values, view));
     }
     if image.shape != shape_of(tex.geometry) {
         return Ok([0; RESULTS]);
@@ -259,7 +260,7 @@ fn sample(
     };
     if let Level::Gather(component) = tex.level {
         let texels = gather(view, &point, usize::from(component))?;
-        return Ok(convert(tex, texels));
+        return Ok(convert(tex, texels, view));
     }
     let next = image.levels.get(levels.first as usize + 1);
     let next = next.filter(|_| levels.fraction != 0);
@@ -272,11 +273,11 @@ fn sample(
             let point = SamplePoint { plane: *next, ..point };
             sums.add(view, &point, direction, line.in_smaller(second), second)?;
         }
-        return Ok(convert(tex, sums.0.map(|sum| (sum as f32).to_bits())));
+        return Ok(convert(tex, sums.0.map(|sum| (sum as f32).to_bits()), view));
     }
     if !point.is_filtered() && next.is_none() {
         let texel = point.nearest(view)?;
-        return Ok(convert(tex, unfiltered(image, &sampler, texel)));
+        return Ok(convert(tex, unfiltered(image, &sampler, texel), view));
     }
     let mut parts = Parts::default();
     let second = if next.is_some() { levels.fraction } else { 0 };
@@ -284,7 +285,7 @@ fn sample(
     if let Some(next) = next {
         SamplePoint { plane: *next, ..point }.parts(view, second, &mut parts)?;
     }
-    Ok(convert(tex, parts.mean(image, &sampler)))
+    Ok(convert(tex, parts.mean(image, &sampler), view))
 }
 
 /// Reads a texel by its indices. Returns `None` outside of the image, regardless of the address mode; indices are
@@ -327,12 +328,6 @@ fn fetch(
     view.texel(image, plane, at).map(Some)
 }
 
-/// Returns a texel as the result of an instruction.
-fn finish(tex: &Tex, image: &TexelArray, sampler: &Sampler, texel: Option<[u32; 4]>) -> [u64; RESULTS] {
-    let values = texel.map_or([0; 4], |texel| unfiltered(image, sampler, texel));
-    convert(tex, values)
-}
-
 /// Returns the number of a component for conversions from sRGB, which leave number 3 alone. As on an H200, the second
 /// of two channels counts as alpha.
 fn color(image: &TexelArray, component: usize) -> usize {
@@ -358,14 +353,15 @@ fn unfiltered(image: &TexelArray, sampler: &Sampler, texel: [u32; 4]) -> [u32; 4
     })
 }
 
-/// Converts components to the type of the results, and appends the predicate for resident texels, which is true.
-fn convert(tex: &Tex, values: [u32; 4]) -> [u64; RESULTS] {
+/// Converts components to the type of the results, and appends the predicate for resident texels.
+fn convert(tex: &Tex, values: [u32; 4], view: &Texels<'_, '_>) -> [u64; RESULTS] {
     let half = |bits: u32| u64::from(texel::as_half(bits));
     let [a, b, c, d] = values;
+    let resident = view.all_resident.into();
     match tex.ty {
-        Type::F16 => [half(a), half(b), half(c), half(d), 1],
-        Type::F16x2 => [half(a) | half(b) << 16, half(c) | half(d) << 16, 1, 0, 0],
-        _ => [a.into(), b.into(), c.into(), d.into(), 1],
+        Type::F16 => [half(a), half(b), half(c), half(d), resident],
+        Type::F16x2 => [half(a) | half(b) << 16, half(c) | half(d) << 16, resident, 0, 0],
+        _ => [a.into(), b.into(), c.into(), d.into(), resident],
     }
 }
 

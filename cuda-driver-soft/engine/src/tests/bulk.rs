@@ -135,3 +135,24 @@ fn bulk_copies_that_are_misaligned_or_leave_their_memory_fault() {
         assert_eq!(fault.map(|f| f.code()), Some(code), "{body}");
     }
 }
+
+#[test]
+fn faults_name_the_operands_of_the_program() {
+    let copy = "mov.u32 %r4, 24; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], %r4;";
+    let arrive = "mov.u64 %rd3, 4660; mbarrier.arrive.b64 %rd4, [%rd3];";
+    for (body, code, expected) in [
+        (copy, 716, "bulk copy of 24 bytes, which is not a multiple of 16 bytes"),
+        (
+            arrive,
+            715,
+            "mbarrier at generic address 0x1234, which is not in shared memory",
+        ),
+    ] {
+        let mut bench = Bench::text(&module(body), Isa::best());
+        let out = bench.bytes(64);
+        let fault = Bench::run(bench.launch("k", 1, 1, &[Arg::U64(out)])).fault();
+        let fault = fault.expect("a fault");
+        let text = fault.to_string();
+        assert!(fault.code() == code && text.contains(expected), "{text}");
+    }
+}

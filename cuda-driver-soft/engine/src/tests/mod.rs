@@ -26,6 +26,7 @@ mod scheduling;
 mod several_blocks;
 mod stack;
 mod tensor_maps;
+mod textures;
 mod tier;
 mod together;
 mod typical;

@@ -1,0 +1,109 @@
+//! Tests of textures on arrays whose texels do not all have memory.
+
+use super::{Arg, Bench};
+use crate::texture::{
+    Address, Channel, Object, Plane, Read, Sampler, Storage, TexelArray, TextureShape, TileLayout, TileMemory,
+    TilePart, Tiles, bind, new_handle, unbind,
+};
+use crate::{Isa, Progress};
+use std::sync::Arc;
+
+/// Texels of a row, and bytes of a tile, which is a row.
+const EDGE: u32 = 16;
+const TILE: u64 = 4 * EDGE as u64;
+
+/// Runs a kernel of one thread that reads a texture of floats, of which only the first row has memory, with the texel
+/// `x` = 5 and the row `y`. Returns the result and the predicate, or the text of the fault.
+fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, bool), String> {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry k(.param .u64 out, .param .u64 tex, .param .f32 y) {{\n\
+        .reg .pred %p; .reg .b32 %r<6>; .reg .f32 %x, %y, %f<5>; .reg .b64 %rd<2>, %t;\n\
+        ld.param.u64 %rd1, [out]; ld.param.u64 %t, [tex]; ld.param.f32 %y, [y]; mov.f32 %x, 0f40B00000;\n\
+        mov.u32 %r1, 5; cvt.rzi.s32.f32 %r2, %y;\n\
+        {instruction}\n\
+        selp.u32 %r3, 1, 0, %p; st.global.f32 [%rd1], %f1; st.global.u32 [%rd1+4], %r3; ret; }}"
+    );
+    let mut bench = Bench::text(&text, Isa::best());
+    let out = bench.bytes(8);
+    let address = bench.put(&[3.0_f32; EDGE as usize], f32::to_le_bytes);
+    let part = TilePart {
+        start: 0,
+        bytes: TILE * u64::from(EDGE),
+        first: 0,
+        layout: TileLayout::Line { from: 0, tile: TILE },
+    };
+    let tiles = Tiles::new(vec![part], faults);
+    let keep = Arc::new(());
+    tiles.set([(0, Some(TileMemory { address, keep }))]);
+    let array = TexelArray {
+        shape: TextureShape::D2,
+        channel: Channel::Float,
+        channels: 1,
+        storage: Storage::Channels,
+        normalized: false,
+        levels: vec![Plane {
+            address: 0,
+            size: [EDGE, EDGE, 1],
+            pitch: TILE,
+            slice: TILE * u64::from(EDGE),
+        }],
+        tiles: Some(Arc::new(tiles)),
+    };
+    let sampler = Sampler {
+        modes: [Address::Clamp; 3],
+        linear,
+        normalized: false,
+        read: Read::Element,
+        border: [0.0; 4],
+        mip_linear: false,
+        bias: 0.0,
+        clamp: [0.0; 2],
+        anisotropy: None,
+        seamless: false,
+    };
+    let handle = new_handle();
+    bind(handle, Object::Texture(array, sampler));
+    let execution = bench
+        .launch("k", 1, 1, &[Arg::U64(out), Arg::U64(handle), Arg::F32(y)])
+        .start();
+    assert_eq!(execution.work(u64::MAX), Progress::Finished);
+    unbind(handle);
+    match execution.fault() {
+        Some(fault) => Err(fault.to_string()),
+        None => {
+            let [value, resident] = bench.get(out, 2, u32::from_le_bytes)[..] else {
+                unreachable!("two words")
+            };
+            Ok((f32::from_bits(value), resident == 1))
+        }
+    }
+}
+
+const FLOAT: &str = "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";
+const WHOLE: &str = "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p, [%t, {%r1, %r2}];";
+const GATHER: &str = "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";
+
+#[test]
+fn the_predicate_of_resident_texels() {
+    for instruction in [FLOAT, WHOLE, GATHER] {
+        // Around this coordinate, the first row counts twice, because the rows before it are clamped to it.
+        assert_eq!(read(instruction, 0.25, false, false), Ok((3.0, true)), "{instruction}");
+        assert_eq!(read(instruction, 7.5, false, false), Ok((0.0, false)), "{instruction}");
+    }
+    assert_eq!(read(FLOAT, 0.5, true, false), Ok((3.0, true)));
+    // Half of the result comes from the second row.
+    assert_eq!(read(FLOAT, 1.0, true, false), Ok((1.5, false)));
+    // Texels outside of the array do not count.
+    assert_eq!(read(WHOLE, 16.0, false, false), Ok((0.0, true)));
+}
+
+#[test]
+fn a_fault_of_a_texel_without_memory() {
+    for instruction in [FLOAT, WHOLE] {
+        let text = read(instruction, 7.5, false, true).expect_err("a fault");
+        let offset = 4 * (7 * EDGE + 5);
+        let expected = format!("read of the texel at byte {offset} of an array, where no memory is mapped");
+        assert!(text.contains(&expected), "{text}");
+    }
+}
