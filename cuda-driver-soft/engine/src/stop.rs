@@ -297,6 +297,10 @@ impl WorkerObserver for Follower {
     }
 
     fn before(&mut self, at: &At<'_>) {
+        // Other observers may want the other decoded instructions of a PTX instruction.
+        if !at.site().first {
+            return;
+        }
         self.with(at.warp, |launch, warp| {
             let line = at.site().line;
             if launch.lines.contains(&(at.code.id, line)) {

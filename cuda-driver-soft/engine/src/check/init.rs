@@ -102,17 +102,17 @@ pub(super) struct Maps {
 struct RecentMap {
     map: Arc<WrittenMap>,
     known: KnownRange,
-    /// The value of [`WrittenMap::unsets`] when `known` was last emptied.
-    unsets: u64,
+    /// The value of [`WrittenMap::clearings`] when `known` was last emptied.
+    clearings: u64,
 }
 
 impl RecentMap {
     /// Returns the known part. It is emptied first if bytes of the allocation have become unwritten since.
     #[inline]
     fn known(&mut self) -> &mut KnownRange {
-        let unsets = self.map.unsets();
-        if unsets != self.unsets {
-            self.unsets = unsets;
+        let clearings = self.map.clearings();
+        if clearings != self.clearings {
+            self.clearings = clearings;
             self.known = KnownRange::default();
         }
         &mut self.known
@@ -143,7 +143,7 @@ impl Maps {
             self.recent.remove(0);
         }
         self.recent.push(RecentMap {
-            unsets: map.unsets(),
+            clearings: map.clearings(),
             map,
             known: KnownRange::default(),
         });

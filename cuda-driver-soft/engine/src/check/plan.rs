@@ -110,16 +110,12 @@ impl Plan {
             ..Plan::default()
         };
         let decoded = &code.insts[pc];
-        let is_collective = matches!(
-            inst.op,
-            Op::Shfl { .. } | Op::Vote { .. } | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarpSync
-        );
-        if is_collective && site.effect {
-            // The action of a collective instruction has the operands of its handler, too.
-            let action = code.actions.get(decoded.aux as usize);
-            if let Some(Action::Collective(_, operands)) = action {
-                plan.across = operands.members;
-            }
+        // The action of a collective instruction has the operands of its handler, too. Decoded instructions that read
+        // its operands may come first.
+        if site.syncs
+            && let Some(Action::Collective(_, operands)) = code.actions.get(decoded.aux as usize)
+        {
+            plan.across = operands.members;
         }
         for access in &site.accesses {
             let effect = match access.kind {

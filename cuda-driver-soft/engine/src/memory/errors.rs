@@ -93,7 +93,8 @@ pub struct BadRange {
     pub address: u64,
     /// The length in bytes.
     pub bytes: u64,
-    /// The allocation that contains the start of the range, if any. For an empty range, also one that ends there.
+    /// The allocation that contains the start of the range, if any. For an empty range, also one that ends there. If
+    /// adjacent mappings contain the range and some do not permit the access, the length is that of all of them.
     pub inside: Option<Allocation>,
 }
 

@@ -156,7 +156,7 @@ pub(crate) struct WrittenMap {
     bytes: u64,
     bits: Bits,
     /// Number of copies that may have cleared bits.
-    unsets: AtomicU64,
+    clearings: AtomicU64,
     /// True once the allocation was freed.
     freed: AtomicBool,
 }
@@ -172,8 +172,8 @@ impl WrittenMap {
 
     /// Returns the number of copies that may have cleared bits. A [`KnownRange`] from before the last one is invalid.
     #[inline]
-    pub(crate) fn unsets(&self) -> u64 {
-        self.unsets.load(Relaxed)
+    pub(crate) fn clearings(&self) -> u64 {
+        self.clearings.load(Relaxed)
     }
 
     /// Returns true if the allocation was freed. Another one may be at its address.
@@ -236,12 +236,12 @@ impl Written {
         // Mappings are not tracked, because several may show the same bytes.
         if self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap) {
             let bits = Bits::new(bytes);
-            let unsets = AtomicU64::new(0);
+            let clearings = AtomicU64::new(0);
             let map = WrittenMap {
                 base,
                 bytes,
                 bits,
-                unsets,
+                clearings,
                 freed: AtomicBool::new(false),
             };
             self.write().insert(base, Arc::new(map));
@@ -277,17 +277,20 @@ impl Written {
         }
     }
 
-    /// Records a copy: a byte of the target counts as written if its source byte does.
+    /// Records a copy: a byte of the target counts as written if its source byte does. The ranges may overlap.
     pub(super) fn copy(&self, to: u64, from: u64, bytes: u64) {
         if !self.is_active() {
             return;
         }
         let Some(target) = self.find(to) else { return };
-        let (Some(source), Some(range)) = (self.find(from), target.offsets(to, bytes)) else {
+        let Some(range) = target.offsets(to, bytes) else {
             return;
         };
-        let Some(sources) = source.offsets(from, bytes) else {
-            return;
+        let source = self.find(from);
+        // Memory that is not tracked counts as written.
+        let Some((source, sources)) = source.and_then(|map| map.offsets(from, bytes).map(|offsets| (map, offsets)))
+        else {
+            return target.bits.set(range);
         };
         if source.bits.every(sources.clone()) {
             return target.bits.set(range);
@@ -296,7 +299,7 @@ impl Written {
         for (bit, value) in range.zip(values) {
             target.bits.assign(bit, value);
         }
-        target.unsets.fetch_add(1, Relaxed);
+        target.clearings.fetch_add(1, Relaxed);
     }
 
     pub(super) fn set_origin(&self, base: u64, origin: String) {

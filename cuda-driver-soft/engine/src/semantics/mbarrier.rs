@@ -43,10 +43,11 @@ pub fn init(count: u32) -> u64 {
     object((count, count, 0, 0))
 }
 
-/// `mbarrier.expect_tx`: returns the object after it.
+/// `mbarrier.expect_tx`: returns the object after it. The phase ends if all threads have arrived, and all these bytes,
+/// too.
 pub fn expect_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
-    object((expected, pending, tx.wrapping_add(u64::from(transactions)), phase))
+    settled((expected, pending, tx.wrapping_add(u64::from(transactions)), phase))
 }
 
 /// `mbarrier.complete_tx`: returns the object after it.
@@ -121,5 +122,11 @@ mod tests {
         object = complete_tx(object, 16);
         object = arrive(expect_tx(object, 16), 1);
         assert!(is_parity_over(object, 1));
+        // The thread that expects them may even be the last to act on the phase.
+        object = arrive(complete_tx(object, 16), 1);
+        assert!(!is_parity_over(object, 0));
+        object = expect_tx(object, 16);
+        assert!(is_parity_over(object, 0));
+        assert_eq!(object, arrive(init(1), 1));
     }
 }

@@ -25,6 +25,7 @@ mod operands;
 mod scheduling;
 mod several_blocks;
 mod stack;
+mod stops;
 mod tensor_maps;
 mod textures;
 mod tier;

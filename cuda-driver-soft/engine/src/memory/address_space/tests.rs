@@ -367,7 +367,10 @@ fn mappings_share_bytes_and_enforce_their_access() {
     space.set_access(base + PART, Access::Read, Access::Read);
     assert!(space.read(base + PART, &mut byte).is_ok());
     assert!(space.write(base + PART, &byte).is_err());
-    assert!(space.fill8(base, 1, PART + 1).is_err());
+    let bad = space.fill8(base, 1, PART + 1).unwrap_err().to_string();
+    assert!(bad.ends_with("are in memory that does not permit this access"), "{bad}");
+    let bad = space.fill8(base, 1, 3 * PART + 1).unwrap_err().to_string();
+    assert!(bad.contains("run past the end"), "{bad}");
     assert!(work.lookup(base + PART).is_some_and(|r| !r.is_writable()));
     let all = space.mapped(base + 5, 2 * PART).unwrap();
     assert_eq!((all.base, all.bytes, all.access), (base, 3 * PART, Access::Read));
@@ -406,4 +409,31 @@ fn memory_is_not_shown_to_the_host_outside_of_a_reserved_range() {
         assert_eq!(space.show_to_host(base, &physical, Access::ReadWrite), is_reserved);
         space.hide_from_host(base, PAGE);
     }
+}
+
+#[test]
+fn copies_of_uninitialised_bytes_that_overlap() {
+    let space = leak(0);
+    let plain = space.alloc(AllocationKind::Device, 1, 64).unwrap();
+    let _tracked = space.track_writes();
+    let a = space.alloc(AllocationKind::Device, 1, 64).unwrap();
+    let is_written = |range: std::ops::Range<u64>| {
+        let map = space.written_map(a).unwrap();
+        let bits = map.bits();
+        range.map(|bit| bits.any(bit..bit + 1)).collect::<Vec<bool>>()
+    };
+    space.fill8(a, 1, 8).unwrap();
+    assert_eq!(is_written(0..12), [[true; 4], [true; 4], [false; 4]].concat());
+    // The copy moves the bytes up by 4. The last four of its target come from bytes that were not written.
+    space.copy(a + 4, a, 12).unwrap();
+    assert_eq!(is_written(0..16), [[true; 12].as_slice(), &[false; 4]].concat());
+    // A copy that fails changes nothing.
+    assert!(space.copy(a + 60, a, 8).is_err());
+    assert_eq!(is_written(60..64), [false; 4]);
+    // Memory that is not tracked counts as written.
+    space.copy(a + 32, plain, 8).unwrap();
+    assert_eq!(
+        is_written(28..44),
+        [[false; 4], [true; 4], [true; 4], [false; 4]].concat()
+    );
 }

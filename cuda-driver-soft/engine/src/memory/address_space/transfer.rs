@@ -3,7 +3,7 @@
 
 use super::AddressSpace;
 use crate::memory::access;
-use crate::memory::allocation::{Access, AllocationKind};
+use crate::memory::allocation::{Access, Allocation, AllocationKind};
 use crate::memory::epochs::Epochs;
 use crate::memory::errors::BadRange;
 use crate::memory::record::Record;
@@ -40,9 +40,6 @@ impl HostAccess<'_> {
         };
         let first = first.filter(|record| !record.is_unreachable()).ok_or(bad)?;
         let offset = address - first.base();
-        if offset > first.info().bytes {
-            return Err(bad);
-        }
         let permitted = |record: &Record| match record.info().copies {
             Access::ReadWrite => true,
             // Only mappings restrict copies. The driver checks writes to memory that was registered for reading.
@@ -63,7 +60,9 @@ impl HostAccess<'_> {
             self.others.push(Arc::clone(last));
         }
         if !all_permitted {
-            return Err(bad);
+            let bytes = offset + found;
+            let inside = Some(Allocation { bytes, ..*first.info() });
+            return Err(BadRange { inside, ..bad });
         }
         self.first = Some(Arc::clone(first));
         Ok(())
@@ -92,8 +91,24 @@ impl AddressSpace {
 
     /// Calls `with` for each piece of a range: one piece in an allocation, or one for each of several adjacent
     /// mappings. The arguments are the address of the piece on the host, which is valid during the call, the offset of
-    /// the piece in the range, and its length.
+    /// the piece in the range, and its length. The bytes of a write count as written after the call.
     fn each_piece(
+        &self,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        mut with: impl FnMut(*mut u8, usize, usize),
+    ) -> Result<(), BadRange> {
+        self.each_unmarked_piece(address, bytes, write, |host, offset, part| {
+            with(host, offset, part);
+            if write {
+                self.written.mark(address + offset as u64, part as u64);
+            }
+        })
+    }
+
+    /// Does the same as [`each_piece`](Self::each_piece), but the bytes of a write do not count as written.
+    fn each_unmarked_piece(
         &self,
         address: u64,
         bytes: u64,
@@ -107,9 +122,6 @@ impl AddressSpace {
             let part = (record.base() + record.info().bytes - at).min(bytes - done);
             let host = at.wrapping_add(record.delta()) as usize as *mut u8;
             with(host, done as usize, part as usize);
-            if write {
-                self.written.mark(at, part);
-            }
             done += part;
         }
         Ok(())
@@ -168,12 +180,13 @@ impl AddressSpace {
     pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), BadRange> {
         let mut done = Ok(());
         self.each_piece(from, bytes, false, |source, offset, part| {
-            let piece = self.each_piece(to + offset as u64, part as u64, true, |target, at, part| {
+            let (to, from) = (to + offset as u64, from + offset as u64);
+            let piece = self.each_unmarked_piece(to, part as u64, true, |target, at, part| {
                 // SAFETY: both are valid for the piece, as `each_piece` promises.
                 unsafe { access::copy(target, source.add(at), part) };
+                // A copy of uninitialised bytes leaves its target uninitialised.
+                self.written.copy(to + at as u64, from + at as u64, part as u64);
             });
-            // A copy of uninitialised bytes leaves its target uninitialised.
-            self.written.copy(to + offset as u64, from + offset as u64, part as u64);
             done = done.and(piece);
         })?;
         done
