@@ -465,13 +465,13 @@ impl CheckWorker {
         }
     }
 
-    /// Checks an access of lanes in one space with the same number of bytes. `written_space` is the space that the
+    /// Checks an access of lanes in one space with the same number of bytes. `named_space` is the space that the
     /// instruction names; it may be generic.
     fn group(
         &mut self,
         block: &mut BlockState,
         at: &At<'_>,
-        (written_space, space): (Space, Space),
+        (named_space, space): (Space, Space),
         (group, addresses, bytes): (Mask, &[u64; LANES], u32),
         plan: &AccessPlan,
     ) {
@@ -485,7 +485,7 @@ impl CheckWorker {
             all_owners = [block.at.number; LANES];
             for lane in lanes::iter(group) {
                 let rank = (addresses[lane] >> RANK_SHIFT) as u32 & 0xff;
-                if rank != 0 || written_space != Space::Shared {
+                if rank != 0 || named_space != Space::Shared {
                     all_owners[lane] = self.launch.block_of_rank(block.at.index, rank);
                 }
             }

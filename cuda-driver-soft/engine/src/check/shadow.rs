@@ -20,7 +20,7 @@ const PAGE_LINES: u64 = 32;
 
 /// The accesses to a line that are not all rows.
 #[derive(Debug)]
-enum Cells {
+enum LineAccesses {
     /// Marks of words.
     Parts(Box<Parts>),
     /// Marks of the bytes of each quarter.
@@ -43,7 +43,7 @@ pub(super) enum Together<'l> {
 pub(super) struct Line {
     /// Accesses in which lane `i` accessed word `i`, if `has_cells` is false.
     row: Cell,
-    cells: Option<Cells>,
+    cells: Option<LineAccesses>,
     /// True if `cells` has the accesses. Otherwise, `cells` is kept to be reused.
     has_cells: bool,
 }
@@ -58,10 +58,10 @@ impl Line {
     /// Gives each word of a line that was accessed in rows its own marks.
     pub(super) fn divide(&mut self) {
         if !std::mem::replace(&mut self.has_cells, true) {
-            if let Some(Cells::Parts(parts)) = &mut self.cells {
+            if let Some(LineAccesses::Parts(parts)) = &mut self.cells {
                 parts.reset(&self.row);
             } else {
-                self.cells = Some(Cells::Parts(Box::new(Parts::of_row(&self.row))));
+                self.cells = Some(LineAccesses::Parts(Box::new(Parts::of_row(&self.row))));
             }
         }
     }
@@ -70,17 +70,17 @@ impl Line {
     pub(super) fn divide_words(&mut self, maps: &mut LaneMaps) {
         if !self.has_cells
             && self.row.is_none()
-            && let Some(Cells::Quarters(quarters)) = &mut self.cells
+            && let Some(LineAccesses::Quarters(quarters)) = &mut self.cells
         {
             quarters.iter_mut().for_each(|quarter| quarter.reset(&self.row));
             self.has_cells = true;
             return;
         }
-        if !self.has_cells || matches!(self.cells, Some(Cells::Parts(_))) {
+        if !self.has_cells || matches!(self.cells, Some(LineAccesses::Parts(_))) {
             self.divide();
-            if let Some(Cells::Parts(parts)) = &self.cells {
+            if let Some(LineAccesses::Parts(parts)) = &self.cells {
                 let quarters = std::array::from_fn(|quarter| parts.quarter(quarter, maps));
-                self.cells = Some(Cells::Quarters(Box::new(quarters)));
+                self.cells = Some(LineAccesses::Quarters(Box::new(quarters)));
             }
         }
     }
@@ -90,8 +90,8 @@ impl Line {
     pub(super) fn together(&mut self) -> Option<Together<'_>> {
         match &mut self.cells {
             _ if !self.has_cells => Some(Together::Row(&self.row)),
-            Some(Cells::Parts(parts)) => Some(Together::Words(parts)),
-            Some(Cells::Quarters(quarters)) => Some(Together::Bytes(quarters)),
+            Some(LineAccesses::Parts(parts)) => Some(Together::Words(parts)),
+            Some(LineAccesses::Quarters(quarters)) => Some(Together::Bytes(quarters)),
             _ => None,
         }
     }
@@ -102,10 +102,10 @@ impl Line {
             return;
         }
         match &self.cells {
-            Some(Cells::Parts(parts)) => self.cells = Some(Cells::Words(parts.to_cells(maps))),
-            Some(Cells::Quarters(quarters)) => {
+            Some(LineAccesses::Parts(parts)) => self.cells = Some(LineAccesses::Words(parts.to_cells(maps))),
+            Some(LineAccesses::Quarters(quarters)) => {
                 let cells: Vec<Cell> = quarters.iter().flat_map(|parts| *parts.to_cells(maps)).collect();
-                self.cells = cells.into_boxed_slice().try_into().ok().map(Cells::Bytes);
+                self.cells = cells.into_boxed_slice().try_into().ok().map(LineAccesses::Bytes);
             }
             _ => {}
         }
@@ -114,7 +114,7 @@ impl Line {
     /// Returns the cells of the words, if there are any.
     pub(super) fn words(&mut self) -> Option<&mut [Cell; LANES]> {
         match &mut self.cells {
-            Some(Cells::Words(words)) if self.has_cells => Some(words),
+            Some(LineAccesses::Words(words)) if self.has_cells => Some(words),
             _ => None,
         }
     }
@@ -149,35 +149,35 @@ impl Line {
         let fresh = !std::mem::replace(&mut self.has_cells, true);
         let cells = self
             .cells
-            .get_or_insert_with(|| Cells::Words(Box::new([Cell::default(); LANES])));
+            .get_or_insert_with(|| LineAccesses::Words(Box::new([Cell::default(); LANES])));
         if fresh {
-            if !matches!(cells, Cells::Words(_)) {
-                *cells = Cells::Words(Box::new([Cell::default(); LANES]));
+            if !matches!(cells, LineAccesses::Words(_)) {
+                *cells = LineAccesses::Words(Box::new([Cell::default(); LANES]));
             }
-            if let Cells::Words(words) = cells {
+            if let LineAccesses::Words(words) = cells {
                 for (lane, word) in words.iter_mut().enumerate() {
                     *word = row.of_lane(lane);
                 }
             }
         }
-        if let Cells::Words(words) = cells
+        if let LineAccesses::Words(words) = cells
             && !whole_words
         {
             let bytes = (0..LINE as usize).map(|byte| words[byte / 4].of_byte(byte as u32 % 4));
             let bytes = bytes.collect::<Vec<_>>();
             if let Ok(bytes) = bytes.into_boxed_slice().try_into() {
-                *cells = Cells::Bytes(bytes);
+                *cells = LineAccesses::Bytes(bytes);
             }
         }
         let end = (offset + bytes).min(LINE);
         match cells {
-            Cells::Parts(_) | Cells::Quarters(_) => {}
-            Cells::Words(words) => {
+            LineAccesses::Parts(_) | LineAccesses::Quarters(_) => {}
+            LineAccesses::Words(words) => {
                 for word in offset / 4..end / 4 {
                     visit(word * 4, 4, &mut words[word as usize]);
                 }
             }
-            Cells::Bytes(all) => {
+            LineAccesses::Bytes(all) => {
                 for byte in offset..end {
                     visit(byte, 1, &mut all[byte as usize]);
                 }

@@ -142,7 +142,12 @@ impl Launch {
             patience,
             slice,
         };
-        let queue = BlockQueue::new(clusters, most_begun.max(1), patience, sees_other_blocks);
+        let queue = BlockQueue::new(
+            (clusters, count(cluster)),
+            most_begun.max(1),
+            patience,
+            sees_other_blocks,
+        );
         let observation = self.options.observers.begin(&ObservedLaunch {
             kernel: &self.kernel,
             grid: self.grid,

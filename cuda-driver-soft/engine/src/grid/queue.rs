@@ -19,6 +19,8 @@ const PART: u64 = 16;
 pub(crate) struct BlockQueue {
     /// Number of clusters in the launch.
     clusters: u64,
+    /// Blocks of a cluster.
+    cluster_blocks: u64,
     /// Instructions that a cluster runs before another one may start: the cluster may be waiting for that one.
     patience: u64,
     /// True if blocks see stores of other blocks, and may therefore wait for these blocks.
@@ -123,10 +125,17 @@ pub(crate) enum Taken {
 }
 
 impl BlockQueue {
-    /// Returns a queue of `clusters` clusters, of which at most `most_begun` may be in progress at once.
-    pub(crate) fn new(clusters: u64, most_begun: u64, patience: u64, sees_other_blocks: bool) -> Self {
+    /// Returns a queue of `clusters` clusters of `cluster_blocks` blocks, of which at most `most_begun` clusters may be
+    /// in progress at once.
+    pub(crate) fn new(
+        (clusters, cluster_blocks): (u64, u64),
+        most_begun: u64,
+        patience: u64,
+        sees_other_blocks: bool,
+    ) -> Self {
         BlockQueue {
             clusters,
+            cluster_blocks,
             patience,
             sees_other_blocks,
             waiting: Mutex::new(Waiting {
@@ -173,12 +182,12 @@ impl BlockQueue {
 
     /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it
     /// may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
-    /// clusters. Also counts `over` clusters in progress as finished. `kernel` is the kernel's name, for the log.
-    pub(crate) fn take(&self, kernel: &str, most: u64, over: u64) -> Option<Taken> {
+    /// clusters. Of the clusters in progress, `finished` have finished, too. `kernel` is the kernel's name, for the log.
+    pub(crate) fn take(&self, kernel: &str, most: u64, finished: u64) -> Option<Taken> {
         let mut waiting = self.lock();
-        if over > 0 {
-            waiting.begun -= over;
-            self.count_done(over);
+        if finished > 0 {
+            waiting.begun -= finished;
+            self.count_done(finished);
         }
         let may_begin = waiting.may_begin(self.clusters);
         let patience = self.patience;
@@ -195,10 +204,11 @@ impl BlockQueue {
             drop(waiting);
             if report {
                 host::log!(
-                    "`{kernel}`: only {begun} of {} blocks or clusters are in progress, because of the memory they \
-                    need or the device's limit on resident blocks. If they wait for the others, the kernel does not \
-                    end; launch fewer blocks",
-                    self.clusters
+                    "`{kernel}`: only {} of {} blocks are in progress, because of the memory they need or the device's \
+                    limit on resident blocks. If they wait for the others, the kernel does not end; launch fewer \
+                    blocks",
+                    begun * self.cluster_blocks,
+                    self.clusters * self.cluster_blocks
                 );
             }
             return Some(Taken::Parked(first));
@@ -217,14 +227,14 @@ impl BlockQueue {
         Some(Taken::New(numbers, waiting.most_begun == 1))
     }
 
-    /// Puts back clusters that a worker has taken and not started, and counts `over` clusters in progress as finished.
-    pub(crate) fn settle(&self, unstarted: Range<u64>, over: u64) {
-        if unstarted.is_empty() && over == 0 {
+    /// Puts back clusters that a worker has taken and not started. Of the clusters in progress, `finished` have finished.
+    pub(crate) fn settle(&self, unstarted: Range<u64>, finished: u64) {
+        if unstarted.is_empty() && finished == 0 {
             return;
         }
         let mut waiting = self.lock();
-        waiting.begun -= over + (unstarted.end - unstarted.start);
-        let mut done = over;
+        waiting.begun -= finished + (unstarted.end - unstarted.start);
+        let mut done = finished;
         for number in unstarted {
             if self.wants(number) {
                 waiting.returned.insert(number);
@@ -262,7 +272,7 @@ impl BlockQueue {
         let old = self.sees_other_blocks && cluster.steps() >= self.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
         if faulted && (old || !self.wants(cluster.number())) {
-            self.count_over();
+            self.count_finished();
         } else {
             self.lock().parked.push(cluster);
         }
@@ -274,7 +284,7 @@ impl BlockQueue {
     }
 
     /// Counts a cluster in progress as finished.
-    pub(crate) fn count_over(&self) {
+    pub(crate) fn count_finished(&self) {
         self.lock().begun -= 1;
         self.count_done(1);
     }

@@ -39,7 +39,7 @@ pub(super) struct Worker<'e> {
     /// Clusters that this worker has taken and not started.
     next: Range<u64>,
     /// Number of finished clusters that the queue has not counted.
-    over: u64,
+    finished: u64,
     /// Number of clusters to take at once.
     at_once: u64,
     /// The instructions of this worker that the launch has counted.
@@ -102,7 +102,7 @@ impl<'e> Worker<'e> {
             frames,
             spare: None,
             next: 0..0,
-            over: 0,
+            finished: 0,
             at_once: 1,
             counted: Counts::default(),
         })
@@ -132,7 +132,7 @@ impl<'e> Worker<'e> {
                 },
                 _ => {
                     // A fault has cancelled it.
-                    self.over += 1;
+                    self.finished += 1;
                     continue;
                 }
             };
@@ -152,9 +152,9 @@ impl<'e> Worker<'e> {
         if let Some(number) = self.next.next() {
             return Some((Next::New(number), false));
         }
-        let over = std::mem::take(&mut self.over);
+        let finished = std::mem::take(&mut self.finished);
         let name = self.started.launch.kernel.name();
-        match self.started.queue.take(name, self.at_once, over)? {
+        match self.started.queue.take(name, self.at_once, finished)? {
             Taken::Parked(cluster) => Some((Next::Parked(cluster), false)),
             Taken::New(numbers, alone) => {
                 self.next = numbers;
@@ -168,7 +168,7 @@ impl<'e> Worker<'e> {
     fn settle(&mut self) {
         self.count_steps();
         let unstarted = std::mem::replace(&mut self.next, 0..0);
-        self.started.queue.settle(unstarted, std::mem::take(&mut self.over));
+        self.started.queue.settle(unstarted, std::mem::take(&mut self.finished));
     }
 
     /// Counts the instructions run since the last count. Returns false if the launch has no budget left.
@@ -210,7 +210,7 @@ impl<'e> Worker<'e> {
         match outcome {
             Outcome::Done => {
                 self.spare = Some(cluster);
-                self.over += 1;
+                self.finished += 1;
             }
             Outcome::Share | Outcome::Blocked if within_budget => {
                 queue.park(cluster);
@@ -223,14 +223,14 @@ impl<'e> Worker<'e> {
             }
             Outcome::Fault(fault) => {
                 self.started.report(number, *fault);
-                queue.count_over();
+                queue.count_finished();
             }
         }
     }
 
     fn fault(&mut self, number: u64, kind: FaultKind) {
         self.started.report_kind(number, kind);
-        self.started.queue.count_over();
+        self.started.queue.count_finished();
     }
 }
 

@@ -102,7 +102,7 @@ impl Record {
 
     /// Returns the variable that holds [`length`](Self::length), for compiled code.
     #[inline]
-    pub(crate) fn remaining(&self) -> &AtomicU64 {
+    pub(crate) fn length_variable(&self) -> &AtomicU64 {
         &self.length
     }
 

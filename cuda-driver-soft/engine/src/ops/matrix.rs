@@ -21,7 +21,7 @@ pub(crate) fn run(m: &mut Machine<'_>, file: &mut RegFile, call: &MatrixInst, ma
             return load_rows(m, file, call, mask, (usize::from(count), trans, space));
         }
         Op::Stmatrix { count, trans, space } => {
-            return store_rows(m, file, call, mask, (usize::from(count), trans, space));
+            return store_rows(m, file, call, (usize::from(count), trans, space));
         }
         Op::Movmatrix => {
             let ([d], [a]) = (call.dsts.as_slice(), call.srcs.as_slice()) else {
@@ -148,7 +148,6 @@ fn store_rows(
     m: &mut Machine<'_>,
     file: &mut RegFile,
     call: &MatrixInst,
-    _mask: Mask,
     (count, trans, space): (usize, bool, Space),
 ) -> Result<(), ()> {
     for (i, slot) in call.srcs.iter().enumerate().take(count) {

@@ -100,14 +100,14 @@ impl LoadedModule {
         };
         for variable in &module.variables {
             // On failure `loaded` is dropped and frees the variables allocated so far.
-            let global = match loaded.shared(variable) {
+            let global = match loaded.managed_elsewhere(variable) {
                 Some(shared) => Some(shared),
                 None => allocate(variable, owner, quota)?,
             };
             loaded.globals.push(global);
         }
         for (index, variable) in module.variables.iter().enumerate() {
-            if loaded.shared(variable).is_none() {
+            if loaded.managed_elsewhere(variable).is_none() {
                 loaded.initialise(VarId(index as u32), variable)?;
             }
         }
@@ -115,7 +115,7 @@ impl LoadedModule {
     }
 
     /// Returns the variable of the other module that this module uses; `None` for a variable of its own.
-    fn shared(&self, variable: &Variable) -> Option<Global> {
+    fn managed_elsewhere(&self, variable: &Variable) -> Option<Global> {
         let other = self.managed.as_ref().filter(|_| variable.managed)?;
         let (address, bytes) = other.global(&variable.name)?;
         Some(Global {

@@ -32,6 +32,8 @@ const WARP: u32 = 32;
 const PARTS: u32 = 4;
 /// Registers that a called function may overwrite.
 const SCRATCH: u32 = 16;
+/// Limit on the rounds in which the needs of called functions are added to those of their callers.
+const MOST_ROUNDS: u32 = 16;
 /// Limits on the search for live registers in one function: words of one kind of bitset, and steps.
 const MOST_WORDS: usize = 1 << 18;
 const MOST_STEPS: usize = 1 << 22;
@@ -72,7 +74,7 @@ pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
     let mut called = false;
     // Small functions are inlined: their registers are added to the ones that live across the call. Large ones
     // save what they overwrite. Recursion converges after a few rounds, since nothing is added to large functions.
-    for _ in 0..SCRATCH {
+    for _ in 0..MOST_ROUNDS {
         let mut changed = false;
         for (at, need) in needs.iter().enumerate().rev() {
             for (callee, across) in need.iter().flat_map(|n| &n.calls) {

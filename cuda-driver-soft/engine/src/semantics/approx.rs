@@ -240,9 +240,5 @@ pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
 #[inline(always)]
 pub fn rsqrt_approx_f64(a: f64) -> f64 {
     let value = 1.0 / a.sqrt();
-    if value.is_nan() {
-        super::float::add_f64(a, f64::from_bits(NAN_F64), Rounding::Rn)
-    } else {
-        value
-    }
+    if value.is_nan() { f64::from_bits(NAN_F64) } else { value }
 }

@@ -78,9 +78,8 @@ pub(crate) fn round_pack(format: Format, negative: bool, significand: u64, expon
         u64::from(rounds_up(rnd, negative, false, 1, 2))
     } else {
         let kept = significand.checked_shr(cut as u32).unwrap_or(0);
-        // With cut = 64 all bits are cut off, and bit 63 is half a unit.
+        // With cut = 64 all bits are cut off, bit 63 is half a unit, and nothing is shifted.
         let rest = significand << ((64 - cut) as u32 % 64);
-        let rest = if cut == 64 { significand } else { rest };
         kept + u64::from(rounds_up(rnd, negative, kept & 1 != 0, rest, 1 << 63))
     };
     // The hidden bit adds the last 1 to the exponent field. So does a carry out of the significand.

@@ -64,10 +64,10 @@ fn the_lowest_fault_is_reported() {
     }
 }
 
-/// Counts `over` blocks in progress as finished, and takes up to `most` new ones. Returns the number of the first and
+/// Counts `finished` blocks in progress as finished, and takes up to `most` new ones. Returns the number of the first and
 /// the number after the last; `None` if there are no new blocks to take.
-fn taken(queue: &BlockQueue, most: u64, over: u64) -> Option<(u64, u64)> {
-    match queue.take("k", most, over) {
+fn taken(queue: &BlockQueue, most: u64, finished: u64) -> Option<(u64, u64)> {
+    match queue.take("k", most, finished) {
         Some(Taken::New(numbers, _)) => Some((numbers.start, numbers.end)),
         _ => None,
     }
@@ -75,16 +75,16 @@ fn taken(queue: &BlockQueue, most: u64, over: u64) -> Option<(u64, u64)> {
 
 #[test]
 fn blocks_that_were_put_back_run_once() {
-    let queue = BlockQueue::new(256, 256, 1_000, false);
+    let queue = BlockQueue::new((256, 1), 256, 1_000, false);
     assert_eq!(taken(&queue, 8, 0), Some((0, 8)));
     // Block 0 finds no memory. No other block is in progress, so blocks run alone from then on.
     queue.settle(1..8, 0);
     assert!(queue.put_back(0, false));
     let mut seen = Vec::new();
-    let mut over = 0;
-    while let Some((first, end)) = taken(&queue, 8, over) {
+    let mut finished = 0;
+    while let Some((first, end)) = taken(&queue, 8, finished) {
         seen.extend(first..end);
-        over = end - first;
+        finished = end - first;
     }
     assert_eq!(seen, (0..256).collect::<Vec<u64>>());
     assert_eq!(queue.progress(), (256, 256));
@@ -93,8 +93,8 @@ fn blocks_that_were_put_back_run_once() {
 
 #[test]
 fn cancelled_blocks_count_once() {
-    let queue = BlockQueue::new(256, 256, 1_000, false);
-    let [mut over, mut begun] = [0; 2];
+    let queue = BlockQueue::new((256, 1), 256, 1_000, false);
+    let [mut finished, mut begun] = [0; 2];
     for (first, end) in [(0, 8), (8, 16), (16, 24)] {
         assert_eq!(taken(&queue, 8, 0), Some((first, end)));
         begun += end - first;
@@ -104,10 +104,10 @@ fn cancelled_blocks_count_once() {
     queue.cancel_from(10);
     assert_eq!(queue.progress(), (256 - 24, 256));
     queue.settle(11..16, 3);
-    over += 5 + 3;
-    assert_eq!(queue.progress().0, 256 - begun + over);
+    finished += 5 + 3;
+    assert_eq!(queue.progress().0, 256 - begun + finished);
     queue.settle(16..24, 0);
-    assert_eq!(queue.progress().0, 256 - begun + over + 8);
+    assert_eq!(queue.progress().0, 256 - begun + finished + 8);
     // Blocks 0 to 3 are in progress, and 4 to 7 were put back.
     for number in 4..8 {
         assert_eq!(taken(&queue, 8, 0), Some((number, number + 1)));

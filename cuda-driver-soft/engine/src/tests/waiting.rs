@@ -325,7 +325,7 @@ fn a_block_without_memory_starts_when_others_have_finished() {
     };
     execution.started.report(0, fault);
     assert!(!execution.is_finished());
-    execution.started.queue.count_over();
+    execution.started.queue.count_finished();
     assert!(execution.is_finished());
 }
 

@@ -226,7 +226,7 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
         // The access was permitted, so the instruction may access the rest of the allocation, too.
         *window = Window {
             base: record.base(),
-            length: record.remaining(),
+            length: record.length_variable(),
             to_host: record.delta(),
         };
     }

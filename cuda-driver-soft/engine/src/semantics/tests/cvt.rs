@@ -29,10 +29,10 @@ fn float_to_float() {
         // Few random exponents of f64 are in the ranges of f16 and of f32, so one more number is often in each of them.
         let wide = random.float(64, 52, 0);
         let exponent = 1023 - 14 + random.next() % 30;
-        let near = random.float(64, 52, exponent << 52);
+        let in_f16_range = random.float(64, 52, exponent << 52);
         let exponent = 1023 - 126 + random.next() % 254;
-        let nearer = random.float(64, 52, exponent << 52);
-        for bits in [wide, near, nearer] {
+        let in_f32_range = random.float(64, 52, exponent << 52);
+        for bits in [wide, in_f16_range, in_f32_range] {
             let a = f64::from_bits(bits);
             let s = (a as f32).to_bits() ^ (random.next() % 4) as u32;
             let (single, nan) = (f32::from_bits(s), Some(NAN_HALF));
