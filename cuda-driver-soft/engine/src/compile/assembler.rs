@@ -1,15 +1,20 @@
 //! Writes machine code for x86-64 with AVX2.
 //!
-//! The encoding itself is done by iced-x86. An instruction that it refuses makes [`Assembler::finish`] return `None`,
-//! so that the kernel is interpreted.
+//! [`encoding`](super::encoding) has the bytes of instructions. An instruction that cannot be encoded makes
+//! [`Assembler::finish`] return `None`, so that the kernel is interpreted.
 
-use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
+use super::encoding::{self, Operand};
+use iced_x86::{Code, Instruction, Register};
 use std::collections::HashSet;
 
 /// The instruction that does nothing.
 const NOP: u8 = 0x90;
 /// The first byte of an unconditional jump by a distance of 32 bits.
 const JUMP: u8 = 0xe9;
+/// The second byte of a conditional jump by a distance of 32 bits, without the condition.
+const JUMP_WHEN: u8 = 0x80;
+/// The prefix of an instruction that changes memory in one step for all host threads.
+const LOCK: u8 = 0xf0;
 
 /// A place in the code, known once it is [bound](Assembler::bind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,12 +29,12 @@ pub(super) struct Ymm(pub(super) u8);
 pub(super) struct Gpr(pub(super) u8);
 
 impl Ymm {
-    pub(super) fn whole(self) -> Register {
-        Register::YMM0 + u32::from(self.0)
+    pub(super) fn whole(self) -> Operand {
+        Operand::Whole(self)
     }
 
-    pub(super) fn low(self) -> Register {
-        Register::XMM0 + u32::from(self.0)
+    pub(super) fn low(self) -> Operand {
+        Operand::Low(self)
     }
 }
 
@@ -43,12 +48,8 @@ impl Gpr {
     pub(super) const SI: Gpr = Gpr(6);
     pub(super) const DI: Gpr = Gpr(7);
 
-    pub(super) fn of(self, width: Width) -> Register {
-        let first = match width {
-            Width::Bits32 => Register::EAX,
-            Width::Bits64 => Register::RAX,
-        };
-        first + u32::from(self.0)
+    pub(super) fn of(self, width: Width) -> Operand {
+        Operand::Word(width, self)
     }
 }
 
@@ -95,10 +96,8 @@ impl Mem {
         }
     }
 
-    pub(super) fn operand(self) -> MemoryOperand {
-        let index = self.index.map_or(Register::None, |index| index.of(Width::Bits64));
-        let base = self.base.of(Width::Bits64);
-        MemoryOperand::new(base, index, 1, i64::from(self.offset), 1, false, Register::None)
+    pub(super) fn operand(self) -> Operand {
+        Operand::Mem(self)
     }
 }
 
@@ -107,6 +106,22 @@ impl Mem {
 pub(super) enum Source {
     Ymm(Ymm),
     Mem(Mem),
+}
+
+impl Source {
+    pub(super) fn whole(self) -> Operand {
+        match self {
+            Source::Ymm(ymm) => ymm.whole(),
+            Source::Mem(mem) => mem.operand(),
+        }
+    }
+
+    pub(super) fn low(self) -> Operand {
+        match self {
+            Source::Ymm(ymm) => ymm.low(),
+            Source::Mem(mem) => mem.operand(),
+        }
+    }
 }
 
 /// A source operand of an instruction on general registers.
@@ -176,12 +191,29 @@ impl When {
             When::NoOverflow => When::Overflow,
         }
     }
+
+    /// Returns the number of the condition in machine code.
+    fn number(self) -> u8 {
+        match self {
+            When::Overflow => 0,
+            When::NoOverflow => 1,
+            When::Below => 2,
+            When::AboveOrEqual => 3,
+            When::Equal => 4,
+            When::NotEqual => 5,
+            When::BelowOrEqual => 6,
+            When::Above => 7,
+            When::Less => 12,
+            When::GreaterOrEqual => 13,
+            When::LessOrEqual => 14,
+            When::Greater => 15,
+        }
+    }
 }
 
 /// Writes machine code.
 pub(super) struct Assembler {
-    encoder: Encoder,
-    at: usize,
+    code: Vec<u8>,
     labels: Vec<Option<usize>>,
     /// The end of each jump and each [`address_of`](Self::address_of), which is the end of its distance, and the
     /// target.
@@ -196,8 +228,7 @@ pub(super) struct Assembler {
 impl Assembler {
     pub(super) fn new() -> Self {
         Assembler {
-            encoder: Encoder::new(64),
-            at: 0,
+            code: Vec::new(),
             labels: Vec::new(),
             jumps: Vec::new(),
             always: HashSet::new(),
@@ -209,14 +240,14 @@ impl Assembler {
     /// Returns the code and the offsets of the labels, or `None` if an instruction has no encoding or needed too many
     /// registers.
     pub(super) fn finish(mut self) -> Option<(Vec<u8>, Vec<usize>)> {
-        let mut code = self.encoder.take_buffer();
+        let mut code = std::mem::take(&mut self.code);
         let mut labels = Vec::with_capacity(self.labels.len());
         for label in &self.labels {
             labels.push((*label)?);
         }
         for (end, to) in &self.jumps {
             // A conditional jump begins with two bytes, an unconditional one with one.
-            if self.always.contains(to) && code[end - 5] & 0xf0 == 0x80 {
+            if self.always.contains(to) && code[end - 5] & 0xf0 == JUMP_WHEN {
                 (code[end - 6], code[end - 5]) = (NOP, JUMP);
             }
             let distance = i32::try_from(labels[to.0] as i64 - *end as i64).ok()?;
@@ -232,11 +263,20 @@ impl Assembler {
         labels[label.0]
     }
 
-    pub(super) fn push(&mut self, instruction: Result<Instruction, IcedError>) {
-        let encoded = instruction.and_then(|instruction| self.encoder.encode(&instruction, self.at as u64));
-        match encoded {
-            Ok(bytes) => self.at += bytes,
-            Err(_) => self.failed = true,
+    /// Adds an instruction.
+    pub(super) fn push(&mut self, code: Code, operands: &[Operand]) {
+        match encoding::bytes_of(code, operands) {
+            Some(bytes) => self.code.extend_from_slice(bytes.written()),
+            None => self.push_rare(encoding::instruction(code, operands)),
+        }
+    }
+
+    /// Adds an instruction of a kind that is rare.
+    fn push_rare(&mut self, instruction: Option<Instruction>) {
+        let at = self.code.len() as u64;
+        match instruction.and_then(|instruction| encoding::encoded_at(&instruction, at)) {
+            Some(bytes) => self.code.extend(bytes),
+            None => self.failed = true,
         }
     }
 
@@ -251,7 +291,7 @@ impl Assembler {
     }
 
     pub(super) fn bind(&mut self, label: Label) {
-        self.labels[label.0] = Some(self.at);
+        self.labels[label.0] = Some(self.code.len());
     }
 
     /// Binds a label to the place of another one, which is bound.
@@ -261,7 +301,7 @@ impl Assembler {
 
     /// Returns the number of bytes of the code up to here.
     pub(super) fn length(&self) -> usize {
-        self.at
+        self.code.len()
     }
 
     pub(super) fn here(&mut self) -> Label {
@@ -271,8 +311,8 @@ impl Assembler {
     }
 
     pub(super) fn jump(&mut self, to: Label) {
-        self.push(Instruction::with_branch(Code::Jmp_rel32_64, self.at as u64));
-        self.jumps.push((self.at, to));
+        self.code.extend_from_slice(&[JUMP, 0, 0, 0, 0]);
+        self.jumps.push((self.code.len(), to));
     }
 
     /// Makes all conditional jumps to a label unconditional.
@@ -281,58 +321,45 @@ impl Assembler {
     }
 
     pub(super) fn jump_when(&mut self, when: When, to: Label) {
-        let code = match when {
-            When::Equal => Code::Je_rel32_64,
-            When::NotEqual => Code::Jne_rel32_64,
-            When::Below => Code::Jb_rel32_64,
-            When::AboveOrEqual => Code::Jae_rel32_64,
-            When::BelowOrEqual => Code::Jbe_rel32_64,
-            When::Above => Code::Ja_rel32_64,
-            When::Less => Code::Jl_rel32_64,
-            When::GreaterOrEqual => Code::Jge_rel32_64,
-            When::LessOrEqual => Code::Jle_rel32_64,
-            When::Greater => Code::Jg_rel32_64,
-            When::Overflow => Code::Jo_rel32_64,
-            When::NoOverflow => Code::Jno_rel32_64,
-        };
-        self.push(Instruction::with_branch(code, self.at as u64));
-        self.jumps.push((self.at, to));
+        self.code
+            .extend_from_slice(&[0x0f, JUMP_WHEN | when.number(), 0, 0, 0, 0]);
+        self.jumps.push((self.code.len(), to));
     }
 
     pub(super) fn jump_to_address(&mut self, address: Gpr) {
-        self.push(Instruction::with1(Code::Jmp_rm64, address.of(Width::Bits64)));
+        self.push(Code::Jmp_rm64, &[address.of(Width::Bits64)]);
     }
 
     pub(super) fn jump_to_place(&mut self, place: Mem) {
-        self.push(Instruction::with1(Code::Jmp_rm64, place.operand()));
+        self.push(Code::Jmp_rm64, &[place.operand()]);
     }
 
     /// Sets a register to the address of a label.
     pub(super) fn address_of(&mut self, d: Gpr, label: Label) {
         // The distance is written last, as for jumps.
-        let here = MemoryOperand::with_base_displ(Register::RIP, self.at as i64);
-        self.push(Instruction::with2(Code::Lea_r64_m, d.of(Width::Bits64), here));
-        self.jumps.push((self.at, label));
+        self.code
+            .extend_from_slice(&[0x48 | d.0 >> 3 << 2, 0x8d, (d.0 & 7) << 3 | 5, 0, 0, 0, 0]);
+        self.jumps.push((self.code.len(), label));
     }
 
     pub(super) fn call(&mut self, function: Mem) {
-        self.push(Instruction::with1(Code::Call_rm64, function.operand()));
+        self.push(Code::Call_rm64, &[function.operand()]);
     }
 
     pub(super) fn ret(&mut self) {
-        self.push(Ok(Instruction::with(Code::Retnq)));
+        self.push_rare(Some(Instruction::with(Code::Retnq)));
     }
 
     pub(super) fn vzeroupper(&mut self) {
-        self.push(Ok(Instruction::with(Code::VEX_Vzeroupper)));
+        self.push_rare(Some(Instruction::with(Code::VEX_Vzeroupper)));
     }
 
     pub(super) fn push_register(&mut self, register: Gpr) {
-        self.push(Instruction::with1(Code::Push_r64, register.of(Width::Bits64)));
+        self.push(Code::Push_r64, &[register.of(Width::Bits64)]);
     }
 
     pub(super) fn pop_register(&mut self, register: Gpr) {
-        self.push(Instruction::with1(Code::Pop_r64, register.of(Width::Bits64)));
+        self.push(Code::Pop_r64, &[register.of(Width::Bits64)]);
     }
 
     /// Adds an operation on general registers.
@@ -342,7 +369,7 @@ impl Assembler {
         match source {
             Word::Imm(number) => {
                 if let (Some(code), Ok(_)) = (Self::short_code(alu, wide), i8::try_from(number)) {
-                    return self.push(Instruction::with2(code, to, number));
+                    return self.push(code, &[to, Operand::Number(number)]);
                 }
                 let code = match (alu, wide) {
                     (Alu::Add, false) => Code::Add_rm32_imm32,
@@ -359,22 +386,22 @@ impl Assembler {
                     (Alu::Cmp, true) => Code::Cmp_rm64_imm32,
                     (Alu::Test, false) => Code::Test_rm32_imm32,
                     (Alu::Test, true) => Code::Test_rm64_imm32,
-                    (Alu::Mov, false) => Code::Mov_r32_imm32,
+                    (Alu::Mov, false) => return self.move_number(d, number),
                     (Alu::Mov, true) => Code::Mov_rm64_imm32,
                     (Alu::Imul, _) => return self.multiply(width, d, Word::Gpr(d), number),
                 };
-                self.push(Instruction::with2(code, to, number));
+                self.push(code, &[to, Operand::Number(number)]);
             }
             Word::Gpr(source) => {
                 let code = Self::alu_code(alu, wide);
                 let (to, from) = (to, source.of(width));
-                self.push(Instruction::with2(code, to, from));
+                self.push(code, &[to, from]);
             }
             Word::Mem(source) if alu == Alu::Test => {
                 let code = if wide { Code::Test_rm64_r64 } else { Code::Test_rm32_r32 };
-                self.push(Instruction::with2(code, source.operand(), to));
+                self.push(code, &[source.operand(), to]);
             }
-            Word::Mem(source) => self.push(Instruction::with2(Self::alu_code(alu, wide), to, source.operand())),
+            Word::Mem(source) => self.push(Self::alu_code(alu, wide), &[to, source.operand()]),
         }
     }
 
@@ -429,8 +456,8 @@ impl Assembler {
             Code::Imul_r32_rm32_imm32
         };
         match source {
-            Word::Gpr(source) => self.push(Instruction::with3(code, d.of(width), source.of(width), number)),
-            Word::Mem(source) => self.push(Instruction::with3(code, d.of(width), source.operand(), number)),
+            Word::Gpr(source) => self.push(code, &[d.of(width), source.of(width), Operand::Number(number)]),
+            Word::Mem(source) => self.push(code, &[d.of(width), source.operand(), Operand::Number(number)]),
             Word::Imm(_) => self.failed = true,
         }
     }
@@ -438,12 +465,22 @@ impl Assembler {
     /// Sets a register to a constant of 64 bits.
     pub(super) fn constant(&mut self, d: Gpr, bits: u64) {
         if let Ok(bits) = u32::try_from(bits) {
-            self.push(Instruction::with2(Code::Mov_r32_imm32, d.of(Width::Bits32), bits));
+            self.move_number(d, bits.cast_signed());
         } else if let Ok(number) = i32::try_from(bits.cast_signed()) {
             self.alu(Alu::Mov, Width::Bits64, d, Word::Imm(number));
         } else {
-            self.push(Instruction::with2(Code::Mov_r64_imm64, d.of(Width::Bits64), bits));
+            let register = Register::RAX + u32::from(d.0);
+            self.push_rare(Instruction::with2(Code::Mov_r64_imm64, register, bits).ok());
         }
+    }
+
+    /// Sets the lower half of a register to a number, and the upper half to zero.
+    fn move_number(&mut self, d: Gpr, number: i32) {
+        if d.0 >= 8 {
+            self.code.push(0x41);
+        }
+        self.code.push(0xb8 | d.0 & 7);
+        self.code.extend_from_slice(&number.to_le_bytes());
     }
 
     pub(super) fn shift(&mut self, shift: Shift, width: Width, d: Gpr, distance: u32) {
@@ -455,7 +492,7 @@ impl Assembler {
             (Shift::RightSigned, Width::Bits32) => Code::Sar_rm32_imm8,
             (Shift::RightSigned, Width::Bits64) => Code::Sar_rm64_imm8,
         };
-        self.push(Instruction::with2(code, d.of(width), distance));
+        self.push(code, &[d.of(width), Operand::Number(distance.cast_signed())]);
     }
 
     /// Sets a register to the sum of the address's parts.
@@ -465,15 +502,15 @@ impl Assembler {
         } else {
             Code::Lea_r32_m
         };
-        self.push(Instruction::with2(code, d.of(width), mem.operand()));
+        self.push(code, &[d.of(width), mem.operand()]);
     }
 
     /// Sign-extends 32 bits to 64.
     pub(super) fn extend_signed(&mut self, d: Gpr, source: Word) {
         let d = d.of(Width::Bits64);
         match source {
-            Word::Gpr(source) => self.push(Instruction::with2(Code::Movsxd_r64_rm32, d, source.of(Width::Bits32))),
-            Word::Mem(source) => self.push(Instruction::with2(Code::Movsxd_r64_rm32, d, source.operand())),
+            Word::Gpr(source) => self.push(Code::Movsxd_r64_rm32, &[d, source.of(Width::Bits32)]),
+            Word::Mem(source) => self.push(Code::Movsxd_r64_rm32, &[d, source.operand()]),
             Word::Imm(_) => self.failed = true,
         }
     }
@@ -487,7 +524,7 @@ impl Assembler {
             (_, false) => Code::Movzx_r32_rm16,
             (_, true) => Code::Movsx_r32_rm16,
         };
-        self.push(Instruction::with2(code, d.of(Width::Bits32), from.operand()));
+        self.push(code, &[d.of(Width::Bits32), from.operand()]);
     }
 
     /// Stores the lowest 1, 2, 4 or 8 bytes of a register.
@@ -496,36 +533,31 @@ impl Assembler {
         let (code, from) = match bytes {
             // Byte registers 4 to 7 are `SPL` to `DIL`, which need a prefix. `AH` to `BH` come before them in the
             // enumeration.
-            1 if number < 4 => (Code::Mov_rm8_r8, Register::AL + number),
-            1 => (Code::Mov_rm8_r8, Register::SPL + (number - 4)),
-            2 => (Code::Mov_rm16_r16, Register::AX + number),
+            1 if number < 4 => (Code::Mov_rm8_r8, Operand::Rare(Register::AL + number)),
+            1 => (Code::Mov_rm8_r8, Operand::Rare(Register::SPL + (number - 4))),
+            2 => (Code::Mov_rm16_r16, Operand::Short(from)),
             4 => (Code::Mov_rm32_r32, from.of(Width::Bits32)),
             _ => (Code::Mov_rm64_r64, from.of(Width::Bits64)),
         };
-        self.push(Instruction::with2(code, to.operand(), from));
+        self.push(code, &[to.operand(), from]);
     }
 
     /// Tests a bit of 32 bits in memory: the order is "above or equal" if it is 0.
     pub(super) fn test_bit(&mut self, from: Mem, bit: u32) {
-        self.push(Instruction::with2(Code::Bt_rm32_imm8, from.operand(), bit));
+        self.push(
+            Code::Bt_rm32_imm8,
+            &[from.operand(), Operand::Number(bit.cast_signed())],
+        );
     }
 
     /// Sets a register to the number of the lowest bit that is set in 32 bits of memory, which are not 0.
     pub(super) fn first_bit(&mut self, d: Gpr, from: Mem) {
-        self.push(Instruction::with2(
-            Code::Bsf_r32_rm32,
-            d.of(Width::Bits32),
-            from.operand(),
-        ));
+        self.push(Code::Bsf_r32_rm32, &[d.of(Width::Bits32), from.operand()]);
     }
 
     /// Sets a register to the number of the highest bit that is set in 32 bits of memory, which are not 0.
     pub(super) fn last_bit(&mut self, d: Gpr, from: Mem) {
-        self.push(Instruction::with2(
-            Code::Bsr_r32_rm32,
-            d.of(Width::Bits32),
-            from.operand(),
-        ));
+        self.push(Code::Bsr_r32_rm32, &[d.of(Width::Bits32), from.operand()]);
     }
 
     /// Adds a number to 64 bits in memory.
@@ -536,7 +568,7 @@ impl Assembler {
         } else {
             Code::Add_rm64_imm32
         };
-        self.push(Instruction::with2(code, to.operand(), number));
+        self.push(code, &[to.operand(), Operand::Number(number)]);
     }
 
     /// Combines a number in memory with a register, in one step for all host threads if `locked` is true.
@@ -556,11 +588,10 @@ impl Assembler {
                 return;
             }
         };
-        let instruction = Instruction::with2(code, to.operand(), from.of(width));
-        self.push(instruction.map(|mut instruction| {
-            instruction.set_has_lock_prefix(locked);
-            instruction
-        }));
+        if locked {
+            self.code.push(LOCK);
+        }
+        self.push(code, &[to.operand(), from.of(width)]);
     }
 
     /// Subtracts a number from 64 bits in memory, and compares the result with 0.
@@ -571,7 +602,7 @@ impl Assembler {
         } else {
             Code::Sub_rm64_imm32
         };
-        self.push(Instruction::with2(code, to.operand(), number));
+        self.push(code, &[to.operand(), Operand::Number(number)]);
     }
 
     /// Copies a register if a condition holds, which must be less, greater, below, not below or above.
@@ -592,7 +623,7 @@ impl Assembler {
                 return;
             }
         };
-        self.push(Instruction::with2(code, d.of(width), from.of(width)));
+        self.push(code, &[d.of(width), from.of(width)]);
     }
 
     /// Sets a register to all ones if a condition holds, else to zero.
@@ -612,79 +643,64 @@ impl Assembler {
             When::NoOverflow => Code::Setno_rm8,
         };
         let number = u32::from(d.0);
-        let byte = if number < 4 {
+        let byte = Operand::Rare(if number < 4 {
             Register::AL + number
         } else {
             Register::SPL + (number - 4)
-        };
-        self.push(Instruction::with1(code, byte));
-        self.push(Instruction::with2(Code::Movzx_r32_rm8, d.of(Width::Bits32), byte));
-        self.push(Instruction::with1(Code::Neg_rm32, d.of(Width::Bits32)));
+        });
+        self.push(code, &[byte]);
+        self.push(Code::Movzx_r32_rm8, &[d.of(Width::Bits32), byte]);
+        self.push(Code::Neg_rm32, &[d.of(Width::Bits32)]);
     }
 
     /// Adds a vector instruction with two sources.
     pub(super) fn vector(&mut self, code: Code, d: Ymm, a: Ymm, b: Source) {
-        self.push(match b {
-            Source::Ymm(b) => Instruction::with3(code, d.whole(), a.whole(), b.whole()),
-            Source::Mem(b) => Instruction::with3(code, d.whole(), a.whole(), b.operand()),
-        });
+        self.push(code, &[d.whole(), a.whole(), b.whole()]);
     }
 
     /// Adds a vector instruction with two sources and a number.
     pub(super) fn vector_imm(&mut self, code: Code, d: Ymm, a: Ymm, b: Source, number: u32) {
-        self.push(match b {
-            Source::Ymm(b) => Instruction::with4(code, d.whole(), a.whole(), b.whole(), number),
-            Source::Mem(b) => Instruction::with4(code, d.whole(), a.whole(), b.operand(), number),
-        });
+        self.push(
+            code,
+            &[d.whole(), a.whole(), b.whole(), Operand::Number(number.cast_signed())],
+        );
     }
 
     /// Adds a vector instruction with one source.
     pub(super) fn unary(&mut self, code: Code, d: Ymm, a: Source) {
-        self.push(match a {
-            Source::Ymm(a) => Instruction::with2(code, d.whole(), a.whole()),
-            Source::Mem(a) => Instruction::with2(code, d.whole(), a.operand()),
-        });
+        self.push(code, &[d.whole(), a.whole()]);
     }
 
     /// Adds a vector instruction with one source and a number.
     pub(super) fn unary_imm(&mut self, code: Code, d: Ymm, a: Source, number: u32) {
-        self.push(match a {
-            Source::Ymm(a) => Instruction::with3(code, d.whole(), a.whole(), number),
-            Source::Mem(a) => Instruction::with3(code, d.whole(), a.operand(), number),
-        });
+        self.push(code, &[d.whole(), a.whole(), Operand::Number(number.cast_signed())]);
     }
 
     /// Adds a vector instruction that widens the lowest elements of a register, or elements in memory.
     pub(super) fn widen(&mut self, code: Code, d: Ymm, a: Source) {
-        self.push(match a {
-            Source::Ymm(a) => Instruction::with2(code, d.whole(), a.low()),
-            Source::Mem(a) => Instruction::with2(code, d.whole(), a.operand()),
-        });
+        self.push(code, &[d.whole(), a.low()]);
     }
 
     /// Adds a vector instruction that narrows a register, or 32 bytes in memory, to the lower half of a register.
     pub(super) fn narrow(&mut self, code: Code, d: Ymm, a: Source) {
-        self.push(match a {
-            Source::Ymm(a) => Instruction::with2(code, d.low(), a.whole()),
-            Source::Mem(a) => Instruction::with2(code, d.low(), a.operand()),
-        });
+        self.push(code, &[d.low(), a.whole()]);
     }
 
     /// Adds a vector instruction that narrows a register to the lower half of a register, with a number.
     pub(super) fn narrow_by(&mut self, code: Code, d: Ymm, a: Ymm, number: u32) {
-        self.push(Instruction::with3(code, d.low(), a.whole(), number));
+        self.push(code, &[d.low(), a.whole(), Operand::Number(number.cast_signed())]);
     }
 
     /// Sets a register to the lower halves of two others, with the half of `b` above the half of `a`.
     pub(super) fn join(&mut self, d: Ymm, a: Ymm, b: Ymm) {
         let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
-        self.push(Instruction::with4(code, d.whole(), a.whole(), b.low(), 1u32));
+        self.push(code, &[d.whole(), a.whole(), b.low(), Operand::Number(1)]);
     }
 
     /// Copies the upper half of a register to the lower half of another.
     pub(super) fn upper_half(&mut self, d: Ymm, a: Ymm) {
         let code = Code::VEX_Vextracti128_xmmm128_ymm_imm8;
-        self.push(Instruction::with3(code, d.low(), a.whole(), 1u32));
+        self.push(code, &[d.low(), a.whole(), Operand::Number(1)]);
     }
 
     /// Sets each 32-bit element of `d` from `b` if the highest bit of its mask is set, else from `a`.
@@ -698,10 +714,7 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm,
             Width::Bits64 => Code::VEX_Vblendvpd_ymm_ymm_ymmm256_ymm,
         };
-        self.push(match b {
-            Source::Ymm(b) => Instruction::with4(code, d.whole(), a.whole(), b.whole(), mask.whole()),
-            Source::Mem(b) => Instruction::with4(code, d.whole(), a.whole(), b.operand(), mask.whole()),
-        });
+        self.push(code, &[d.whole(), a.whole(), b.whole(), mask.whole()]);
     }
 
     /// Loads a vector; also copies a register.
@@ -713,11 +726,7 @@ impl Assembler {
 
     /// Stores a vector.
     pub(super) fn store_vector(&mut self, to: Mem, from: Ymm) {
-        self.push(Instruction::with2(
-            Code::VEX_Vmovups_ymmm256_ymm,
-            to.operand(),
-            from.whole(),
-        ));
+        self.push(Code::VEX_Vmovups_ymmm256_ymm, &[to.operand(), from.whole()]);
     }
 
     /// Sets all elements to a value in memory.
@@ -726,7 +735,7 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vbroadcastss_ymm_m32,
             Width::Bits64 => Code::VEX_Vbroadcastsd_ymm_m64,
         };
-        self.push(Instruction::with2(code, d.whole(), from.operand()));
+        self.push(code, &[d.whole(), from.operand()]);
     }
 
     /// Sets all elements to the value of a general register.
@@ -735,8 +744,8 @@ impl Assembler {
             Width::Bits32 => (Code::VEX_Vmovd_xmm_rm32, Code::VEX_Vpbroadcastd_ymm_xmmm32),
             Width::Bits64 => (Code::VEX_Vmovq_xmm_rm64, Code::VEX_Vpbroadcastq_ymm_xmmm64),
         };
-        self.push(Instruction::with2(copy, d.low(), from.of(width)));
-        self.push(Instruction::with2(spread, d.whole(), d.low()));
+        self.push(copy, &[d.low(), from.of(width)]);
+        self.push(spread, &[d.whole(), d.low()]);
     }
 
     /// Copies the first element to a general register.
@@ -745,7 +754,7 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vmovd_rm32_xmm,
             Width::Bits64 => Code::VEX_Vmovq_rm64_xmm,
         };
-        self.push(Instruction::with2(code, d.of(width), from.low()));
+        self.push(code, &[d.of(width), from.low()]);
     }
 
     /// Stores the first element.
@@ -754,7 +763,7 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vmovd_rm32_xmm,
             Width::Bits64 => Code::VEX_Vmovq_rm64_xmm,
         };
-        self.push(Instruction::with2(code, to.operand(), from.low()));
+        self.push(code, &[to.operand(), from.low()]);
     }
 
     /// Collects the highest bit of each element.
@@ -763,6 +772,6 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vmovmskps_r32_ymm,
             Width::Bits64 => Code::VEX_Vmovmskpd_r32_ymm,
         };
-        self.push(Instruction::with2(code, d.of(Width::Bits32), from.whole()));
+        self.push(code, &[d.of(Width::Bits32), from.whole()]);
     }
 }

@@ -9,12 +9,13 @@
 //! interpreter also runs each instruction that is not compiled, and each access that the quick check of its bounds does
 //! not accept, so that there is one place where an access can fail.
 //!
-//! iced-x86 encodes the instructions. Clean builds on two cores took 3 s for its encoder (MIT, 2 crates), 15 s with its
-//! `code_asm`, and 14 s for dynasmrt (15 crates).
+//! iced-x86 encodes each kind of instruction once per process, and rare instructions each time. Clean builds on two
+//! cores took 3 s for its encoder (MIT, 2 crates), 15 s with its `code_asm`, and 14 s for dynasmrt (15 crates).
 //!
 //! | file | |
 //! | --- | --- |
 //! | `assembler` | writes machine code |
+//! | `encoding` | the bytes of machine instructions |
 //! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `registers` | the machine registers and the values that they hold |
 //! | `emitter` | blocks, edges and exits |
@@ -82,6 +83,8 @@ mod convert;
 mod elements;
 #[cfg(target_arch = "x86_64")]
 mod emitter;
+#[cfg(target_arch = "x86_64")]
+mod encoding;
 #[cfg(target_arch = "x86_64")]
 mod float;
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,8 @@
 //! Machine instructions on halves of vector registers, and on single elements in memory.
 
 use super::assembler::{Assembler, Mem, Source, Width, Ymm};
-use iced_x86::{Code, Instruction};
+use super::encoding::Operand;
+use iced_x86::Code;
 
 impl Assembler {
     /// Sets the lower half to 4, 8 or 16 bytes of memory, and the bytes above them to zero.
@@ -11,7 +12,7 @@ impl Assembler {
             8 => Code::VEX_Vmovq_xmm_xmmm64,
             _ => Code::VEX_Vmovups_xmm_xmmm128,
         };
-        self.push(Instruction::with2(code, d.low(), from.operand()));
+        self.push(code, &[d.low(), from.operand()]);
     }
 
     /// Replaces an element of 1, 2, 4 or 8 bytes in the lower half by one in memory.
@@ -22,7 +23,10 @@ impl Assembler {
             4 => Code::VEX_Vpinsrd_xmm_xmm_rm32_imm8,
             _ => Code::VEX_Vpinsrq_xmm_xmm_rm64_imm8,
         };
-        self.push(Instruction::with4(code, d.low(), d.low(), from.operand(), at));
+        self.push(
+            code,
+            &[d.low(), d.low(), from.operand(), Operand::Number(at.cast_signed())],
+        );
     }
 
     /// Stores an element of 1, 2, 4 or 8 bytes of the lower half.
@@ -33,17 +37,14 @@ impl Assembler {
             4 => Code::VEX_Vpextrd_rm32_xmm_imm8,
             _ => Code::VEX_Vpextrq_rm64_xmm_imm8,
         };
-        self.push(Instruction::with3(code, to.operand(), from.low(), at));
+        self.push(code, &[to.operand(), from.low(), Operand::Number(at.cast_signed())]);
     }
 
     /// Replaces the upper half by the lower half of another register, or by 16 bytes of memory. The lower half comes
     /// from `low`.
     pub(super) fn insert_upper(&mut self, d: Ymm, low: Ymm, upper: Source) {
         let code = Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8;
-        self.push(match upper {
-            Source::Ymm(upper) => Instruction::with4(code, d.whole(), low.whole(), upper.low(), 1u32),
-            Source::Mem(upper) => Instruction::with4(code, d.whole(), low.whole(), upper.operand(), 1u32),
-        });
+        self.push(code, &[d.whole(), low.whole(), upper.low(), Operand::Number(1)]);
     }
 
     /// Stores the lower half, or its first 8 bytes.
@@ -52,7 +53,7 @@ impl Assembler {
             8 => Code::VEX_Vmovq_xmmm64_xmm,
             _ => Code::VEX_Vmovups_xmmm128_xmm,
         };
-        self.push(Instruction::with2(code, to.operand(), from.low()));
+        self.push(code, &[to.operand(), from.low()]);
     }
 
     /// Stores the elements whose highest bit is set in a mask.
@@ -61,24 +62,24 @@ impl Assembler {
             Width::Bits32 => Code::VEX_Vmaskmovps_m256_ymm_ymm,
             Width::Bits64 => Code::VEX_Vmaskmovpd_m256_ymm_ymm,
         };
-        self.push(Instruction::with3(code, to.operand(), mask.whole(), from.whole()));
+        self.push(code, &[to.operand(), mask.whole(), from.whole()]);
     }
 
     /// Stores the upper half.
     pub(super) fn store_upper(&mut self, to: Mem, from: Ymm) {
         let code = Code::VEX_Vextracti128_xmmm128_ymm_imm8;
-        self.push(Instruction::with3(code, to.operand(), from.whole(), 1u32));
+        self.push(code, &[to.operand(), from.whole(), Operand::Number(1)]);
     }
 
     /// Adds an instruction with two sources on lower halves.
     pub(super) fn vector_low(&mut self, code: Code, d: Ymm, a: Ymm, b: Ymm) {
-        self.push(Instruction::with3(code, d.low(), a.low(), b.low()));
+        self.push(code, &[d.low(), a.low(), b.low()]);
     }
 
     /// Tests the bits of `from` that are set in a vector in memory. The condition is `Equal` if none of them is set in
     /// `from`.
     pub(super) fn test_bits(&mut self, from: Ymm, bits: Mem) {
         let code = Code::VEX_Vptest_ymm_ymmm256;
-        self.push(Instruction::with2(code, from.whole(), bits.operand()));
+        self.push(code, &[from.whole(), bits.operand()]);
     }
 }
