@@ -91,7 +91,7 @@ impl Emitter<'_> {
         }
         let first = self.input.plan.layout.steps_of(self.block).start;
         let mut behind = self.alive[step + 1 - first].iter();
-        let same = |reg: &Reg| self.is_alias(*reg) || self.shapes.is_same(self.input.shapes, *reg);
+        let same = |reg: &Reg| self.shapes.is_same(self.input.shapes, *reg);
         if behind.all(same) { exit } else { Exit::Leave }
     }
 }

@@ -13,6 +13,7 @@ use crate::code::constant::Constant;
 use crate::code::function::{Code, SourceMap};
 use crate::code::registers::Slot;
 use crate::code::share::{RunBy, Share};
+use crate::id_map::IdMap;
 use crate::plan::Plan;
 use crate::plan::class::{Class, Scheduled};
 use crate::plan::regions::Region;
@@ -71,9 +72,10 @@ pub(super) struct Emitter<'a> {
     /// The registers that the current instruction names.
     pub(super) pinned: Vec<Reg>,
     pub(super) constants: HashMap<(Constant, u8), Slot>,
-    /// Reads in the current piece, by register: numbers of steps.
-    pub(super) uses: HashMap<Reg, Vec<usize>>,
-    /// The registers that are live before each step of the current block, and at its end.
+    /// Reads in the current piece in ascending order, each with the number of its step.
+    pub(super) uses: Vec<(Reg, usize)>,
+    /// The registers that are live before each step of the current block, and at its end, without the aliases of
+    /// constants.
     pub(super) alive: Vec<Vec<Reg>>,
     /// The current step.
     pub(super) step: usize,
@@ -91,7 +93,7 @@ pub(super) struct Emitter<'a> {
     pub(super) masked: bool,
     pub(super) masks: Masks,
     pub(super) pool: Vec<[u32; 8]>,
-    pub(super) pooled: HashMap<[u32; 8], usize>,
+    pub(super) pooled: IdMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
     /// The code that goes on to the next group.
     pub(super) next: Label,
@@ -145,7 +147,7 @@ impl<'a> Emitter<'a> {
             constants: constants
                 .map(|(slot, width, constant)| ((*constant, *width), *slot))
                 .collect(),
-            uses: HashMap::new(),
+            uses: Vec::new(),
             alive: Vec::new(),
             step: 0,
             piece_end: 0,
@@ -157,7 +159,7 @@ impl<'a> Emitter<'a> {
             masked: false,
             masks: Masks::default(),
             pool: Vec::new(),
-            pooled: HashMap::new(),
+            pooled: IdMap::default(),
             epilogue,
             next,
             uniforms: uniforms_of(input.code),
@@ -190,11 +192,11 @@ impl<'a> Emitter<'a> {
 
     /// Returns the step of the next read of a register in the current piece.
     pub(super) fn next_use(&self, reg: Reg) -> usize {
-        let later = self
-            .uses
-            .get(&reg)
-            .and_then(|steps| steps.iter().find(|step| **step > self.step));
-        later.copied().unwrap_or(LATER)
+        let later = self.uses.partition_point(|used| *used <= (reg, self.step));
+        match self.uses.get(later) {
+            Some((of, step)) if *of == reg => *step,
+            _ => LATER,
+        }
     }
 
     pub(super) fn is_used_again(&self, reg: Reg) -> bool {
@@ -518,12 +520,8 @@ impl<'a> Emitter<'a> {
     pub(super) fn decide(&mut self, to: usize) {
         let target = self.first_piece[to];
         if self.pieces[target].entry.is_none() {
-            let live = self
-                .state
-                .cached
-                .iter()
-                .filter(|(reg, _)| self.is_live_at_begin(to, **reg));
-            let cached = live.map(|(reg, cached)| (*reg, *cached)).collect();
+            let mut cached = self.state.cached.clone();
+            cached.retain(|reg| self.is_live_at_begin(to, reg));
             self.pieces[target].entry = Some(State {
                 cached,
                 ..State::default()
@@ -557,7 +555,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn registers_of(&self, block: usize) -> State {
         let entry = self.pieces[self.first_piece[block]].entry.as_ref();
         let mut cached = entry.map(|entry| entry.cached.clone()).unwrap_or_default();
-        cached.values_mut().for_each(|cached| cached.dirty = false);
+        cached.clean();
         State {
             cached,
             ..State::default()
@@ -599,9 +597,8 @@ impl<'a> Emitter<'a> {
 
     /// Adds code that leaves. `live` are the registers that are needed, `spread` those whose rows must be complete.
     pub(super) fn leave(&mut self, state: &State, live: &[Reg], spread: &[Reg], at: u32, exit: Exit, rest: i32) {
-        let needed = |reg: &Reg| live.contains(reg);
         let mut kept = state.clone();
-        kept.cached.retain(|reg, _| needed(reg));
+        kept.cached.retain(|reg| live.contains(&reg));
         self.flush(&kept);
         for reg in spread {
             self.spread(*reg, &kept);

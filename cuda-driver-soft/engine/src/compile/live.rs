@@ -3,35 +3,40 @@
 use super::emitter::Emitter;
 use crate::plan::defined;
 use ptx::ir::Reg;
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 impl Emitter<'_> {
     /// Returns the registers that are live before a step of a block, without the aliases of constants.
     pub(super) fn live_at(&self, block: usize, step: usize) -> Vec<Reg> {
-        let mut live: Vec<Reg> = self.input.plan.live.at_begin(block).collect();
-        if step != self.input.plan.layout.steps_of(block).start {
-            live = self
-                .live_inside(block)
-                .swap_remove(step - self.input.plan.layout.steps_of(block).start);
+        let start = self.input.plan.layout.steps_of(block).start;
+        if step == start {
+            let live = self.input.plan.live.at_begin(block);
+            return live.filter(|reg| !self.is_alias(*reg)).collect();
         }
-        live.retain(|reg| !self.is_alias(*reg));
-        live
+        self.live_inside(block).swap_remove(step - start)
     }
 
-    /// Returns the registers that are live before each step of a block and at its end, in ascending order.
+    /// Returns the registers that are live before each step of a block and at its end, in ascending order, without the
+    /// aliases of constants.
     pub(super) fn live_inside(&self, block: usize) -> Vec<Vec<Reg>> {
         let layout = &self.input.plan.layout;
-        let mut live: BTreeSet<Reg> = self.input.plan.live.at_end(block).collect();
-        let mut found = vec![live.iter().copied().collect()];
+        let live = self.input.plan.live.at_end(block);
+        let mut live: Vec<Reg> = live.filter(|reg| !self.is_alias(*reg)).collect();
+        let mut found = vec![live.clone()];
         for step in layout.steps_of(block).rev() {
             defined::writes(&layout.steps[step], |reg| {
-                live.remove(&reg);
+                if let Ok(at) = live.binary_search(&reg) {
+                    live.remove(at);
+                }
             });
             defined::reads(&layout.steps[step], |reg| {
-                live.insert(reg);
+                if let Err(at) = live.binary_search(&reg)
+                    && !self.is_alias(reg)
+                {
+                    live.insert(at, reg);
+                }
             });
-            found.push(live.iter().copied().collect());
+            found.push(live.clone());
         }
         found.reverse();
         found
@@ -44,20 +49,19 @@ impl Emitter<'_> {
         (self.block, self.piece_end) = (block, steps.end);
         self.uses.clear();
         for step in steps {
-            defined::reads(&layout.steps[step], |reg| self.uses.entry(reg).or_default().push(step));
+            defined::reads(&layout.steps[step], |reg| self.uses.push((reg, step)));
         }
+        self.uses.sort_unstable();
     }
 
-    /// Begins a step of the current block. Returns the registers that are live before it, without the aliases of
-    /// constants.
+    /// Begins a step of the current block. Returns the registers that are live before it.
     pub(super) fn begin_step(&mut self, step: usize) -> Vec<Reg> {
         let layout = &self.input.plan.layout;
         self.step = step;
         self.pinned.clear();
         defined::reads(&layout.steps[step], |reg| self.pinned.push(reg));
         defined::writes(&layout.steps[step], |reg| self.pinned.push(reg));
-        let live = self.alive[step - layout.steps_of(self.block).start].iter();
-        live.copied().filter(|reg| !self.is_alias(*reg)).collect()
+        self.alive[step - layout.steps_of(self.block).start].clone()
     }
 
     /// Ends a step of the current block: removes what is not needed after it from the machine registers.
@@ -65,9 +69,7 @@ impl Emitter<'_> {
         let layout = &self.input.plan.layout;
         self.forget_checked(&layout.steps[step]);
         let alive = &self.alive[step + 1 - layout.steps_of(self.block).start];
-        let cached = self.state.cached.keys().copied();
-        let dead: Vec<Reg> = cached.filter(|reg| alive.binary_search(reg).is_err()).collect();
-        dead.into_iter().for_each(|reg| self.forget(reg));
+        self.state.cached.retain(|reg| alive.binary_search(&reg).is_ok());
     }
 
     /// Returns true if something behind the current step may read a register.

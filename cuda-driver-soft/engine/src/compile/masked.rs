@@ -228,7 +228,7 @@ impl Emitter<'_> {
         self.asm.subtract_from(field(offset_of!(CompiledContext, quantum)), 1);
         self.asm.jump_when(When::LessOrEqual, over);
         self.asm.store(4, field(offset_of!(CompiledContext, active)), Gpr::AX);
-        self.state.cached.values_mut().for_each(|cached| cached.dirty = false);
+        self.state.cached.clean();
         self.become_state(state, |_| true);
         self.asm.jump(*again);
         self.asm.bind(over);

@@ -141,7 +141,7 @@ impl Emitter<'_> {
     /// site, which is then in `AX`. The rows of `sources` are complete.
     fn arrive(&mut self, state: State, at: u32, live: &[Reg], rest: u32, resume: Label, sources: &[Reg]) -> u64 {
         let mut kept = state;
-        kept.cached.retain(|reg, _| live.contains(reg));
+        kept.cached.retain(|reg| live.contains(&reg));
         self.flush(&kept);
         for reg in sources {
             self.spread(*reg, &kept);

@@ -17,6 +17,7 @@
 //! | `assembler` | writes machine code |
 //! | `encoding` | the bytes of machine instructions |
 //! | `parts` | machine instructions on halves and elements of vector registers |
+//! | `cache` | the registers of the kernel that are in machine registers |
 //! | `registers` | the machine registers and the values that they hold |
 //! | `emitter` | blocks, edges and exits |
 //! | `stubs` | code that runs rarely |
@@ -69,6 +70,8 @@ mod assembler;
 mod atomic;
 #[cfg(target_arch = "x86_64")]
 mod branch;
+#[cfg(target_arch = "x86_64")]
+mod cache;
 #[cfg(target_arch = "x86_64")]
 mod collective;
 #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,13 @@
 //! The machine registers: which registers of the kernel they hold, and moves between them and the rows of the frame.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
+use super::cache::Cache;
 use super::emitter::Emitter;
 use super::ranges::Checked;
 use crate::plan::defined;
 use crate::plan::shape::Shape;
 use crate::plan::steps::Step;
 use ptx::ir::{Inst, Reg, RegClass};
-use std::collections::BTreeMap;
 
 /// The frame from the group's first lane on, for registers of 32 bits.
 pub(super) const ROWS32: Gpr = Gpr::BX;
@@ -88,7 +88,7 @@ impl Cached {
 /// The contents of the machine registers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    pub(super) cached: BTreeMap<Reg, Cached>,
+    pub(super) cached: Cache,
     /// The vector registers for intermediate values of the current instruction, one bit each.
     pub(super) reserved: u16,
     /// The ranges of memory that have been checked in this piece.
@@ -97,7 +97,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn get(&self, reg: Reg) -> Option<&Cached> {
-        self.cached.get(&reg)
+        self.cached.get(reg)
     }
 
     pub(super) fn free_gpr(&self) -> Option<Gpr> {
@@ -269,9 +269,9 @@ impl Emitter<'_> {
 
     /// Writes each register whose row is older to its row.
     pub(super) fn flush(&mut self, state: &State) {
-        for (reg, cached) in &state.cached {
+        for (reg, cached) in state.cached.iter() {
             if cached.dirty {
-                self.store_home(*reg, cached);
+                self.store_home(reg, cached);
             }
         }
     }
@@ -279,14 +279,14 @@ impl Emitter<'_> {
     /// Reads all registers from their rows.
     pub(super) fn reload(&mut self, state: &State) {
         self.reload_checked(&state.checked);
-        for (reg, cached) in &state.cached {
-            self.load_home(*reg, cached);
+        for (reg, cached) in state.cached.iter() {
+            self.load_home(reg, cached);
         }
     }
 
     /// Writes a register to its row if that is older.
     pub(super) fn write_row(&mut self, reg: Reg) {
-        if let Some(cached) = self.state.cached.get_mut(&reg)
+        if let Some(cached) = self.state.cached.get_mut(reg)
             && cached.dirty
         {
             cached.dirty = false;
@@ -297,12 +297,12 @@ impl Emitter<'_> {
 
     /// Removes a register that is no longer needed.
     pub(super) fn forget(&mut self, reg: Reg) {
-        self.state.cached.remove(&reg);
+        self.state.cached.remove(reg);
     }
 
     /// Writes a register to its row if that is older, and frees its machine registers.
     fn evict(&mut self, reg: Reg) {
-        if let Some(cached) = self.state.cached.remove(&reg)
+        if let Some(cached) = self.state.cached.remove(reg)
             && cached.dirty
         {
             self.store_home(reg, &cached);
@@ -314,7 +314,7 @@ impl Emitter<'_> {
     fn victim(&self, of: impl Fn(&Cached) -> bool) -> Option<Reg> {
         let candidates = self.state.cached.iter().filter(|(_, cached)| of(cached));
         let order = |reg: &Reg| (!self.pinned.contains(reg), self.next_use(*reg));
-        candidates.map(|(reg, _)| *reg).max_by_key(order)
+        candidates.map(|(reg, _)| reg).max_by_key(order)
     }
 
     pub(super) fn take_gpr(&mut self) -> Gpr {
@@ -387,7 +387,7 @@ impl Emitter<'_> {
 
     /// Returns the general register for a new value of a mask or scalar.
     pub(super) fn define_gpr(&mut self, reg: Reg) -> Gpr {
-        let old = self.state.cached.remove(&reg).and_then(|cached| cached.gpr);
+        let old = self.state.cached.remove(reg).and_then(|cached| cached.gpr);
         let gpr = old.unwrap_or_else(|| self.take_gpr());
         let cached = Cached {
             gpr: Some(gpr),
@@ -420,7 +420,7 @@ impl Emitter<'_> {
 
     /// As [`define_vector`](Self::define_vector), for several registers. They get different vector registers.
     pub(super) fn define_vectors(&mut self, regs: &[Reg]) -> Vec<Vec<Ymm>> {
-        let old: Vec<Option<Cached>> = regs.iter().map(|reg| self.state.cached.remove(reg)).collect();
+        let old: Vec<Option<Cached>> = regs.iter().map(|reg| self.state.cached.remove(*reg)).collect();
         let fits = |reg: &Reg, old: &Option<Cached>| {
             let old = (*old)?;
             (usize::from(old.parts) == self.defined_parts(*reg)).then_some(old.ymm)
@@ -562,18 +562,18 @@ impl Emitter<'_> {
     pub(super) fn become_state(&mut self, target: &State, live: impl Fn(Reg) -> bool) {
         let now = std::mem::take(&mut self.state);
         let mut loads = Vec::new();
-        for (reg, cached) in &now.cached {
+        for (reg, cached) in now.cached.iter() {
             let kept = target
-                .get(*reg)
+                .get(reg)
                 .is_some_and(|t| same_place(cached, t) && (t.dirty || !cached.dirty));
-            if cached.dirty && !kept && live(*reg) {
-                self.store_home(*reg, cached);
+            if cached.dirty && !kept && live(reg) {
+                self.store_home(reg, cached);
             }
         }
-        for (reg, wanted) in &target.cached {
-            match now.get(*reg) {
+        for (reg, wanted) in target.cached.iter() {
+            match now.get(reg) {
                 Some(cached) if same_place(cached, wanted) => {}
-                _ => loads.push((*reg, *wanted)),
+                _ => loads.push((reg, *wanted)),
             }
         }
         for (reg, wanted) in loads {
