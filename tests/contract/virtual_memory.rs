@@ -453,7 +453,9 @@ fn pointer_attributes_of_mapped_addresses() {
     ok!(cuMemRelease(handle));
     // The memory stays mapped after the release: its handle can be queried, but not mapped again.
     is!(c, 0, cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle));
-    is!(c, 1, cuMemMap(base, 2 * MIB2, 0, handle, 0));
+    let free = reserve(2 * MIB2);
+    is!(c, 1, cuMemMap(free, 2 * MIB2, 0, handle, 0));
+    ok!(cuMemAddressFree(free, 2 * MIB2));
     ok!(cuMemUnmap(base + MIB2 as u64, 2 * MIB2));
     ok!(cuMemAddressFree(base, 4 * MIB2));
 }

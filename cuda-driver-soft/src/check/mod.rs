@@ -60,7 +60,8 @@ pub(crate) fn of_work() -> Vec<Checker> {
     }
     let of_thread = SESSION.try_with(|session| session.borrow().as_ref().map(|s| s.checker.clone()));
     let mut checkers: Vec<Checker> = process.into_iter().cloned().chain(of_thread.ok().flatten()).collect();
-    if checkers.is_empty() && INIT_SESSIONS.load(Relaxed) > 0 {
+    let has_init = checkers.iter().any(|checker| checker.checks().contains(Checks::INIT));
+    if !has_init && INIT_SESSIONS.load(Relaxed) > 0 {
         // The findings of this checker are not read: it records the memory that the kernel writes, for the sessions of
         // other threads.
         checkers.push(Checker::new(Checks::INIT));

@@ -150,6 +150,44 @@ fn only_reads_of_unwritten_memory_are_found() {
 }
 
 #[test]
+fn memory_that_a_thread_with_another_check_wrote_is_written() {
+    if !software() {
+        return;
+    }
+    const BYTES: usize = 4096 * 4;
+    let checks = begin(Checks::INIT);
+    let context = Context::new();
+    let mut buffers = [0; 3];
+    for buffer in &mut buffers {
+        check(unsafe { cuda().cuMemAlloc(buffer, BYTES) });
+    }
+    let [given, out, zero] = buffers;
+    check(unsafe { cuda().cuMemsetD8(given, 0, BYTES) });
+    check(unsafe { cuda().cuMemsetD8(zero, 0, BYTES) });
+    let launch = move |mut given, mut out| {
+        let mut zero = zero;
+        let kernel = Kernel::load("check_init", "global_right");
+        let mut params = [ptr(&mut given), ptr(&mut out), ptr(&mut zero)];
+        check(kernel.launch(2, 64, null_mut(), &mut params));
+        check(unsafe { cuda().cuCtxSynchronize() });
+    };
+    let handle = context.0.expose_provenance();
+    let writer = std::thread::spawn(move || {
+        let races = begin(Checks::RACE);
+        check(unsafe { cuda().cuCtxSetCurrent(std::ptr::with_exposed_provenance_mut(handle)) });
+        launch(given, out);
+        assert_eq!(races.finish(), []);
+    });
+    writer.join().unwrap();
+    // This thread reads the memory that the other one wrote.
+    launch(out, given);
+    assert_eq!(checks.finish(), []);
+    for buffer in buffers {
+        check(unsafe { cuda().cuMemFree(buffer) });
+    }
+}
+
+#[test]
 fn memory_that_is_not_freed_is_a_leak() {
     if !software() {
         return;

@@ -3,10 +3,6 @@
 use crate::common::{check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
 use std::ptr::{null, null_mut};
-use std::sync::Mutex;
-
-/// Locked by the tests of this file that use the primary context, which all threads of the process share.
-static PRIMARY: Mutex<()> = Mutex::new(());
 
 fn create() -> CUcontext {
     let mut context = null_mut();
@@ -161,7 +157,11 @@ fn usage_counts() {
 
 #[test]
 fn primary_contexts() {
-    let _alone = PRIMARY.lock();
+    // All threads of a process share the primary context, and other tests use it, too.
+    in_child("context::primary_contexts", &[], check_primary_contexts);
+}
+
+fn check_primary_contexts() {
     let cuda = cuda();
     let state = || {
         let (mut flags, mut active) = (77, 77);

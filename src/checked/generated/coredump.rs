@@ -69,7 +69,7 @@ pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<
     check(status, Function::cuCoredumpGetAttribute)?;
     let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttribute)?;
     if size > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe { sys::cuCoredumpGetAttribute(attrib, value.as_mut_ptr().cast::<c_void>(), &raw mut size) };
         check(status, Function::cuCoredumpGetAttribute)?;
     }
@@ -96,7 +96,7 @@ pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> 
     check(status, Function::cuCoredumpGetAttributeGlobal)?;
     let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttributeGlobal)?;
     if size > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuCoredumpGetAttributeGlobal(
                 attrib,

@@ -1503,7 +1503,7 @@ pub unsafe fn graph_get_edges(graph: sys::CUgraph) -> Result<GraphGetEdges> {
     let mut from = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
     let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
     if num_edges > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphGetEdges(
                 graph,
@@ -1564,7 +1564,7 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
     let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_edges, Function::cuGraphGetEdges_v2)?;
     if num_edges > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphGetEdges_v2(
                 graph,
@@ -1625,7 +1625,7 @@ pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNod
     check(status, Function::cuGraphGetNodes)?;
     let mut nodes = zeroed::<sys::CUgraphNode>(num_nodes, Function::cuGraphGetNodes)?;
     if num_nodes > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphGetNodes(
                 graph,
@@ -1658,7 +1658,7 @@ pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgra
     check(status, Function::cuGraphGetRootNodes)?;
     let mut root_nodes = zeroed::<sys::CUgraphNode>(num_root_nodes, Function::cuGraphGetRootNodes)?;
     if num_root_nodes > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphGetRootNodes(
                 graph,
@@ -2158,7 +2158,7 @@ pub unsafe fn graph_node_get_dependencies(node: sys::CUgraphNode) -> Result<Vec<
     check(status, Function::cuGraphNodeGetDependencies)?;
     let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies)?;
     if num_dependencies > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphNodeGetDependencies(
                 node,
@@ -2212,7 +2212,7 @@ pub unsafe fn graph_node_get_dependencies_v2(
     let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
     if num_dependencies > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphNodeGetDependencies_v2(
                 node,
@@ -2253,7 +2253,7 @@ pub unsafe fn graph_node_get_dependent_nodes(
     check(status, Function::cuGraphNodeGetDependentNodes)?;
     let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes)?;
     if num_dependent_nodes > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphNodeGetDependentNodes(
                 node,
@@ -2307,7 +2307,7 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
     let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
     let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
     if num_dependent_nodes > 0 {
-        // SAFETY: upheld by the caller; the arrays have the length that the count says.
+        // SAFETY: upheld by the caller; each array has as many elements as the count.
         let status = unsafe {
             sys::cuGraphNodeGetDependentNodes_v2(
                 node,
