@@ -12,11 +12,11 @@ pub(crate) enum Role {
     /// `p|q`, `d|p`: one or two destinations
     DestPair,
     /// `p|q`, `d|p` with `&`: two destinations
-    DestBoth,
+    RequiredPair,
     /// `a`
     Source,
     /// `!a`, `!c`: a source, which may be negated if it is a predicate
-    Predicate,
+    Negatable,
     /// `#i`
     Constant,
     /// `[a]`
@@ -59,10 +59,10 @@ pub(super) fn operand(text: &str, mods: &Mods) -> OperandSpec {
     let flags = &text[bare.len()..];
     let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));
     let role = match name {
-        "d" | "e" | "p" => Role::Dest,
-        "p|q" | "d|p" if flags.contains('&') => Role::DestBoth,
+        "d" | "p" => Role::Dest,
+        "p|q" | "d|p" if flags.contains('&') => Role::RequiredPair,
         "p|q" | "d|p" => Role::DestPair,
-        _ if name.starts_with('!') => Role::Predicate,
+        _ if name.starts_with('!') => Role::Negatable,
         _ if name.starts_with('#') => Role::Constant,
         "[t]" => Role::Tensor,
         _ if name.starts_with('[') => Role::Address,

@@ -178,9 +178,9 @@ fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
     match spec.role {
         // An arrival in another block of the cluster has no result.
         Role::Dest if opcode.starts_with("mbarrier") && opcode.contains("::cluster") => "_".to_owned(),
-        Role::Dest | Role::Source | Role::Predicate => value(spec.ty),
+        Role::Dest | Role::Source | Role::Negatable => value(spec.ty),
         Role::DestPair => value(spec.ty),
-        Role::DestBoth => format!("{}|%p3", value(spec.ty)),
+        Role::RequiredPair => format!("{}|%p3", value(spec.ty)),
         Role::Constant => match opcode {
             _ if opcode.starts_with("mma") => "0",
             _ if opcode.starts_with("wgmma.mma_async.sp") && spec.ty == Type::U32 => "0",

@@ -136,7 +136,7 @@ impl Walker<'_> {
                 })
             }
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 self.note_unknown(std::slice::from_ref(address));
                 None
             }

@@ -13,7 +13,7 @@ impl Walker<'_> {
     pub(super) fn mapa(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand], rank: bool) {
         let specs = form.candidates.first().map_or(&[][..], |c| &c.operands);
         if operands.len() != specs.len() {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(operands);
         }
         for (index, (operand, spec)) in operands.iter().zip(specs).enumerate() {
@@ -29,7 +29,7 @@ impl Walker<'_> {
                     let Some(resolved) = self.named_address(name, offset, element, operand.pos) else {
                         return;
                     };
-                    self.faults.mismatch |= resolved.space != Some(Space::Shared);
+                    self.errors.mismatch |= resolved.space != Some(Space::Shared);
                     self.srcs.push(resolved.operand);
                 }
                 _ => self.operand(index, operand, spec),
@@ -54,7 +54,7 @@ impl Walker<'_> {
         if let Some((name, offset, index)) = variable
             && !matches!(self.resolve(name), Some(Symbol::Reg { .. }) | None)
         {
-            self.faults.clear();
+            self.errors.clear();
             self.srcs.clear();
             if to {
                 return self.say(

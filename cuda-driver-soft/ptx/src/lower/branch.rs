@@ -67,13 +67,13 @@ impl Walker<'_> {
     pub(super) fn brx(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
         let unit = self.unit;
         let [index, list] = operands else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return;
         };
         let spec = source(Type::U32);
         self.operand(0, index, &spec);
         let OperandKind::Name(name, Selector::None) = list.kind else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return;
         };
         let Some(Symbol::Targets {

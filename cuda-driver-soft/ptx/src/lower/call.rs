@@ -47,7 +47,7 @@ impl Walker<'_> {
                 (*name, *pos)
             }
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 return self.note_unknown(operands);
             }
         };
@@ -66,7 +66,7 @@ impl Walker<'_> {
                 },
             ] => Some((*name, *pos)),
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 return;
             }
         };
@@ -127,7 +127,7 @@ impl Walker<'_> {
                 })
             }
             Some(Symbol::Reg { first, ty, vec: 1 }) => {
-                self.faults.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
+                self.errors.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
                 self.srcs.push(Operand::Reg(Reg(first)));
                 self.indirect_target(inst, proto)
             }
@@ -234,7 +234,7 @@ impl Walker<'_> {
     /// Checks an actual parameter against its formal one, and returns its slot.
     fn slot(&mut self, inst: &Inst, formal: &Var, actual: &ast::Operand, result: bool) -> Option<CallSlot> {
         let DeclType::Scalar(ty) = formal.ty else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return None;
         };
         let array = !formal.dims.is_empty();
@@ -256,7 +256,7 @@ impl Walker<'_> {
                     (!array && fits(ty, reg_ty, false), CallSlot::Value(Operand::Reg(reg)))
                 }
                 Some(_) => {
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                     return None;
                 }
                 None => {

@@ -41,7 +41,7 @@ impl Walker<'_> {
         }
         self.dsts.clear();
         self.srcs.clear();
-        self.faults.clear();
+        self.errors.clear();
         let operands = unit.ast.operands(inst.operands);
         match form.candidates.first().map(|c| &c.lowering) {
             Some(Lowering::Bra { uni }) => self.bra(inst, operands, *uni),
@@ -53,7 +53,7 @@ impl Walker<'_> {
             _ if form.any_operands => self.unsupported(inst, operands),
             _ => self.by_table(inst, form, operands),
         }
-        self.report_faults(inst);
+        self.report_errors(inst);
     }
 
     /// Checks the PTX version and the target that a form requires.
@@ -114,19 +114,19 @@ impl Walker<'_> {
         for candidate in form.candidates.iter().filter(|c| c.operands.len() == operands.len()) {
             self.dsts.clear();
             self.srcs.clear();
-            self.faults.clear();
+            self.errors.clear();
             found = Some(candidate);
             for (index, (operand, spec)) in operands.iter().zip(&candidate.operands).enumerate() {
                 if !matches!(spec.role, Role::Address | Role::Tensor) {
                     self.operand(index, operand, spec);
                 }
             }
-            if self.faults.is_empty() {
+            if self.errors.is_empty() {
                 break;
             }
         }
         let Some(candidate) = found else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(operands);
         };
         self.ranges(inst, operands);

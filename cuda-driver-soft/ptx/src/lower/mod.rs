@@ -10,7 +10,7 @@ mod body;
 mod branch;
 mod call;
 mod declarations;
-mod faults;
+mod errors;
 mod frame;
 mod instruction;
 mod memory;

@@ -13,7 +13,7 @@ impl<'u> Walker<'u> {
     /// Lowers `mov`.
     pub(super) fn mov(&mut self, inst: &Inst, operands: &[ast::Operand], ty: Type, vec: u8) {
         let [to, from] = operands else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(operands);
         };
         if vec > 1 {
@@ -35,11 +35,11 @@ impl<'u> Walker<'u> {
                 if parts.iter().all(|part| part.kind == OperandKind::Sink) {
                     let message = "Unable to infer type of vector elements (assuming .b8)";
                     self.say(to.pos, message.to_owned());
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                 }
                 self.operand(1, from, &source(ty));
                 let Some(part) = part_type(ty, span.len) else {
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                     return;
                 };
                 let spec = OperandSpec {
@@ -55,7 +55,7 @@ impl<'u> Walker<'u> {
             (_, OperandKind::Vector(span)) => {
                 self.operand(0, to, &dest(ty, false));
                 let Some(part) = part_type(ty, span.len) else {
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                     return;
                 };
                 self.elements_agree(span, from.pos);
@@ -137,7 +137,7 @@ impl<'u> Walker<'u> {
         };
         match special {
             Some(special) if vec == 4 => {
-                self.faults.mismatch |= !fits(ty, special.ty, false);
+                self.errors.mismatch |= !fits(ty, special.ty, false);
                 let elements = (0..vec).map(|i| specials::element(special.register, i));
                 self.srcs
                     .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
@@ -152,7 +152,7 @@ impl<'u> Walker<'u> {
                 }
             }
         }
-        if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
+        if !self.errors.is_empty() || self.srcs.len() != self.dsts.len() {
             return;
         }
         let (dsts, mut srcs) = (std::mem::take(&mut self.dsts), std::mem::take(&mut self.srcs));
@@ -180,7 +180,7 @@ impl<'u> Walker<'u> {
             OperandKind::Name(name, selector) => (name, selector, 0, false),
             OperandKind::Offset { name, offset, index } => (name, Selector::None, offset, index),
             OperandKind::Subscript { name, index, offset } => {
-                self.faults.mismatch |= !holds_address(ty);
+                self.errors.mismatch |= !holds_address(ty);
                 if let Some(address) = self.subscript(name, index, offset, from.pos) {
                     self.srcs.push(address.operand);
                 }
@@ -191,7 +191,7 @@ impl<'u> Walker<'u> {
                     1,
                     from,
                     &OperandSpec {
-                        role: Role::Predicate,
+                        role: Role::Negatable,
                         ..source(ty)
                     },
                 );
@@ -201,13 +201,13 @@ impl<'u> Walker<'u> {
         match self.resolve(name) {
             Some(Symbol::Reg { .. }) => {
                 if matches!(from.kind, OperandKind::Offset { .. }) {
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                     return;
                 }
                 self.operand(1, from, &source(ty));
             }
             Some(Symbol::Function(id)) => {
-                self.faults.mismatch |= !holds_address(ty);
+                self.errors.mismatch |= !holds_address(ty);
                 self.note_function(id);
                 self.srcs.push(Operand::Address(Address::Function(id)));
             }
@@ -215,7 +215,7 @@ impl<'u> Walker<'u> {
                 if selector != Selector::None {
                     return self.say(from.pos, "Unknown field".to_owned());
                 }
-                self.faults.mismatch |= !holds_address(ty);
+                self.errors.mismatch |= !holds_address(ty);
                 if let Some(address) = self.named_address(name, offset, index, from.pos) {
                     self.srcs.push(address.operand);
                 }
@@ -240,7 +240,7 @@ impl<'u> Walker<'u> {
                         let message = "Special register argument not allowed for instruction 'mov'";
                         return self.say(inst.pos, message.to_owned());
                     }
-                    self.faults.mismatch |= !(fits(ty, special.ty, false) || narrow || wide);
+                    self.errors.mismatch |= !(fits(ty, special.ty, false) || narrow || wide);
                     self.srcs.push(element.map_or(Operand::Imm(0), Operand::Special));
                 }
             },

@@ -13,19 +13,19 @@ use super::walker::Walker;
 
 impl Walker<'_> {
     /// Reports the errors in the operands of an instruction.
-    pub(super) fn report_faults(&mut self, inst: &Inst) {
-        let mut faults = std::mem::take(&mut self.faults);
+    pub(super) fn report_errors(&mut self, inst: &Inst) {
+        let mut errors = std::mem::take(&mut self.errors);
         if self.reporter.is_some() {
-            for (pos, message) in faults.messages.drain(..) {
+            for (pos, message) in errors.messages.drain(..) {
                 self.error(pos, message);
             }
-            if faults.mismatch || !faults.unknown.is_empty() {
+            if errors.mismatch || !errors.unknown.is_empty() {
                 self.error(inst.pos, format!("Arguments mismatch for instruction '{}'", self.name));
             }
             // ptxas reports undeclared names after all other errors of the function.
-            self.unknown.append(&mut faults.unknown);
+            self.unknown.append(&mut errors.unknown);
         }
-        self.faults = faults;
+        self.errors = errors;
     }
 
     /// Adds errors for the undeclared names in operands that are not checked otherwise.
@@ -104,10 +104,10 @@ impl Walker<'_> {
                 _ => self.vector(index, operand, spec),
             };
         }
-        self.faults.mismatch |= spec.always_braces;
+        self.errors.mismatch |= spec.always_braces;
         match (spec.role, operand.kind) {
             (Role::Dest, _) => self.destination(index, operand, spec),
-            (Role::DestPair | Role::DestBoth, OperandKind::Pair(span)) => {
+            (Role::DestPair | Role::RequiredPair, OperandKind::Pair(span)) => {
                 let first = spec.pair_first();
                 let second = OperandSpec {
                     ty: Type::Pred,
@@ -119,12 +119,12 @@ impl Walker<'_> {
                     self.destination(index, part, &spec);
                 }
             }
-            (Role::DestBoth, _) => self.refuse(operand.pos, "Predicate output expected"),
+            (Role::RequiredPair, _) => self.refuse(operand.pos, "Predicate output expected"),
             (Role::DestPair, _) => self.destination(index, operand, &spec.pair_first()),
-            (Role::Source | Role::Predicate, _) => self.source(index, operand, spec),
+            (Role::Source | Role::Negatable, _) => self.source(index, operand, spec),
             (Role::Constant, kind) => match constant(kind, spec.ty) {
                 Some(bits) => self.srcs.push(Operand::Imm(bits)),
-                None => self.faults.mismatch = true,
+                None => self.errors.mismatch = true,
             },
             (Role::Address | Role::Tensor, _) => {}
         }
@@ -141,7 +141,7 @@ impl Walker<'_> {
             }
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
-                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    self.errors.mismatch |= !fits(spec.ty, ty, spec.wider);
                     self.dsts.push(Some(reg));
                 } else {
                     self.no_register(index, name, operand.pos);
@@ -157,7 +157,7 @@ impl Walker<'_> {
             OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
                 self.refuse(operand.pos, "Result register required");
             }
-            _ => self.faults.mismatch = true,
+            _ => self.errors.mismatch = true,
         }
     }
 
@@ -169,7 +169,7 @@ impl Walker<'_> {
         match self.resolve(name) {
             None | Some(Symbol::Reg { .. }) => {}
             Some(Symbol::Label(_) | Symbol::Targets { .. } | Symbol::Prototype(_)) => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
             }
             Some(_) => {
                 let message = format!("Argument {index} of instruction '{}': must be register", self.name);
@@ -183,28 +183,28 @@ impl Walker<'_> {
         match operand.kind {
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
-                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    self.errors.mismatch |= !fits(spec.ty, ty, spec.wider);
                     return self.srcs.push(Operand::Reg(reg));
                 }
                 match self.unit.specials.get(&name).copied() {
                     // `mov` packs and unpacks special registers.
                     Some(special) if self.root == "mov" && spec.ty != Type::Pred => {
                         // Incompatible elements already have a message.
-                        let reported = !self.faults.messages.is_empty();
-                        self.faults.mismatch |= !reported && spec.ty.size() != special.ty.size();
+                        let reported = !self.errors.messages.is_empty();
+                        self.errors.mismatch |= !reported && spec.ty.size() != special.ty.size();
                         self.special(name, special, selector, operand.pos);
                     }
                     // Otherwise only `cvt` has special registers as operands.
                     Some(special) if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float => {
-                        self.faults.mismatch |= !fits(spec.ty, special.ty, true);
+                        self.errors.mismatch |= !fits(spec.ty, special.ty, true);
                         self.special(name, special, selector, operand.pos);
                     }
                     _ => self.no_register(index, name, operand.pos),
                 }
             }
-            OperandKind::Not(name) if spec.ty == Type::Pred && spec.role == Role::Predicate => {
+            OperandKind::Not(name) if spec.ty == Type::Pred && spec.role == Role::Negatable => {
                 if let Some((reg, ty)) = self.register(name, Selector::None, operand.pos) {
-                    self.faults.mismatch |= ty != Type::Pred;
+                    self.errors.mismatch |= ty != Type::Pred;
                     self.srcs.push(Operand::NotReg(reg));
                 } else {
                     self.no_register(index, name, operand.pos);
@@ -212,7 +212,7 @@ impl Walker<'_> {
             }
             OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => match constant(operand.kind, spec.ty) {
                 Some(bits) => self.srcs.push(Operand::Imm(bits)),
-                None => self.faults.mismatch = true,
+                None => self.errors.mismatch = true,
             },
             OperandKind::Neg(name, _) | OperandKind::Not(name) => {
                 if self.resolve(name).is_none() {
@@ -223,7 +223,7 @@ impl Walker<'_> {
             }
             OperandKind::Vector(_) => self.refuse(operand.pos, "Vector operand is not allowed"),
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 self.note_unknown(std::slice::from_ref(operand));
             }
         }
@@ -332,12 +332,12 @@ impl Walker<'_> {
                 if sinks == span.len {
                     let message = "Unable to infer type of vector elements (assuming .b8)";
                     self.say(operand.pos, message.to_owned());
-                    self.faults.mismatch = true;
+                    self.errors.mismatch = true;
                 }
             }
             OperandKind::Name(name, Selector::None) => match self.resolve(name) {
                 Some(Symbol::Reg { first, ty, vec }) if vec == spec.vec => {
-                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    self.errors.mismatch |= !fits(spec.ty, ty, spec.wider);
                     for reg in (first..).take(usize::from(vec)).map(Reg) {
                         match spec.role {
                             Role::Dest => self.dsts.push(Some(reg)),
@@ -346,10 +346,10 @@ impl Walker<'_> {
                     }
                 }
                 None => self.unknown(name, operand.pos),
-                Some(_) => self.faults.mismatch = true,
+                Some(_) => self.errors.mismatch = true,
             },
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 self.note_unknown(std::slice::from_ref(operand));
             }
         }

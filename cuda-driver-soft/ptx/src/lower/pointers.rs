@@ -62,7 +62,7 @@ impl Walker<'_> {
             // An arrival in another block of the cluster has no result.
             let remote = self.opcode_contains(inst, "::cluster");
             if remote && space == Space::SharedCluster && self.dsts.iter().any(Option::is_some) {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
             }
             // Drops the time limit of `mbarrier.try_wait`.
             self.srcs.truncate(1);

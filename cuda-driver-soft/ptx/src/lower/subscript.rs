@@ -28,7 +28,7 @@ impl Walker<'_> {
         let bytes = self.element_bytes(name)?;
         let (reg, ty) = self.register(index, Selector::None, pos)?;
         if ty.is_float() || !matches!(ty.size(), 2 | 4 | 8) || ty == Type::Pred {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return None;
         }
         let line = pos.line;

@@ -17,14 +17,14 @@ impl Walker<'_> {
             }
             (TensorDirection::Store { .. }, [map, from]) => (*map, vec![(*from, Space::Shared)]),
             (TensorDirection::Store { .. }, [map]) if hint => (*map, Vec::new()),
-            _ => return self.faults.mismatch = true,
+            _ => return self.errors.mismatch = true,
         };
         let OperandKind::Multi(span) = map.kind else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(std::slice::from_ref(map));
         };
         let [object, place] = self.unit.ast.operands(span) else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(self.unit.ast.operands(span));
         };
         // The sources so far are the offsets, the mask of blocks and the cache policy.
@@ -54,7 +54,7 @@ impl Walker<'_> {
         for element in self.unit.ast.operands(span) {
             self.operand(1, element, &source(Type::S32));
         }
-        if !self.faults.is_empty() {
+        if !self.errors.is_empty() {
             return;
         }
         if hint {

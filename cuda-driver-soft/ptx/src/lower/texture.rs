@@ -52,12 +52,12 @@ impl Walker<'_> {
                 return self.unsupported(inst, parts);
             }
             _ => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 return self.note_unknown(parts);
             }
         }
         self.srcs.extend(tail);
-        if self.faults.is_empty() {
+        if self.errors.is_empty() {
             self.emit(inst, op);
         }
     }
@@ -73,7 +73,7 @@ impl Walker<'_> {
             return self.operand(1, place, &spec);
         };
         if span.len != u32::from(geometry.written()) {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
         }
         let elements = self.unit.ast.operands(span);
         for (i, element) in elements.iter().enumerate() {
@@ -90,7 +90,7 @@ impl Walker<'_> {
             offset: 0,
         } = object.kind
         else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return None;
         };
         let kind = match wanted {
@@ -117,14 +117,14 @@ impl Walker<'_> {
                         None
                     }
                     None => {
-                        self.faults.mismatch = true;
+                        self.errors.mismatch = true;
                         None
                     }
                 }
             }
             Some(Symbol::Param { offset, .. }) => self.handle_parameter(inst, name, offset, wanted),
             Some(_) => {
-                self.faults.mismatch = true;
+                self.errors.mismatch = true;
                 None
             }
             None => {
@@ -144,7 +144,7 @@ impl Walker<'_> {
             .iter()
             .any(|var| var.name == name && var.ty == DeclType::Opaque(wanted));
         if !is_opaque {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return None;
         }
         let address = Operand::Address(Address::Param {

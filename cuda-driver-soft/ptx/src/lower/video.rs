@@ -11,7 +11,7 @@ impl Walker<'_> {
     pub(super) fn video(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand]) {
         let fitting = form.candidates.iter().find(|c| c.operands.len() == operands.len());
         let Some((specs, Lowering::Video(video))) = fitting.map(|c| (&c.operands, &c.lowering)) else {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
             return self.note_unknown(operands);
         };
         let mut video = *video;

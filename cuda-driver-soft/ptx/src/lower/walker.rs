@@ -10,7 +10,7 @@ use crate::scopes::{Scopes, Symbol};
 use crate::unit::Unit;
 
 use super::branch;
-use super::faults::Faults;
+use super::errors::OperandErrors;
 use super::frame::Frame;
 use super::types::class;
 
@@ -60,7 +60,7 @@ pub(super) struct Walker<'u> {
     /// Sources of the current instruction.
     pub(super) srcs: Vec<Operand>,
     /// Errors in the operands of the current instruction.
-    pub(super) faults: Faults,
+    pub(super) errors: OperandErrors,
     /// The current opcode without modifiers.
     pub(super) root: &'static str,
     /// The current opcode in messages, such as `mul.wide` and `bar.sync`.
@@ -95,7 +95,7 @@ impl<'u> Walker<'u> {
             frame: Frame::default(),
             dsts: Vec::new(),
             srcs: Vec::new(),
-            faults: Faults::default(),
+            errors: OperandErrors::default(),
             root: "",
             name: "",
             dest_float: false,
@@ -140,7 +140,7 @@ impl<'u> Walker<'u> {
 
     /// Adds an error in the operands of the current instruction.
     pub(super) fn say(&mut self, pos: Pos, message: String) {
-        self.faults.messages.push((pos, message));
+        self.errors.messages.push((pos, message));
     }
 
     /// Adds an error that ends with the name of the current instruction.
@@ -152,9 +152,9 @@ impl<'u> Walker<'u> {
     /// the error is a mismatch of the operands instead.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
         if self.reporter.is_some() && self.is_label(name) {
-            self.faults.mismatch = true;
+            self.errors.mismatch = true;
         } else {
-            self.faults.unknown.push((name, pos));
+            self.errors.unknown.push((name, pos));
         }
     }
 

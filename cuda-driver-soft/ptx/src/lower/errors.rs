@@ -8,7 +8,7 @@ use crate::names::Name;
 
 /// Errors in the operands of one instruction.
 #[derive(Default)]
-pub(super) struct Faults {
+pub(super) struct OperandErrors {
     /// True if a type, width or count does not match.
     pub(super) mismatch: bool,
     /// Undeclared names.
@@ -17,7 +17,7 @@ pub(super) struct Faults {
     pub(super) messages: Vec<(Pos, String)>,
 }
 
-impl Faults {
+impl OperandErrors {
     pub(super) fn is_empty(&self) -> bool {
         !self.mismatch && self.unknown.is_empty() && self.messages.is_empty()
     }
