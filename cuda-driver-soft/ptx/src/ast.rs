@@ -54,6 +54,13 @@ impl Ast {
         self.prototypes.shrink_to_fit();
     }
 
+    /// Returns the module's PTX version, times ten, for a comparison with the version that introduced a feature. A minor
+    /// number of two digits counts as 9, because no feature came with a later one.
+    pub(crate) fn feature_version(&self) -> u32 {
+        let (major, minor) = self.version;
+        major * 10 + minor.min(9)
+    }
+
     /// Returns the byte offset of an item in the text.
     pub(crate) fn offset(&self, item: &Item) -> u32 {
         match item {
@@ -302,7 +309,7 @@ pub(crate) enum OperandKind {
         /// True for brackets, where the offset is in elements.
         index: bool,
     },
-    /// `variable[register+offset]`, in elements
+    /// `variable[register+offset]`, in elements; also with a special register
     Subscript {
         name: Name,
         index: Name,

@@ -49,6 +49,8 @@ pub struct RegisterName {
     pub is_range: bool,
     /// Elements of each register, if it is a vector; else 1.
     pub vec: u32,
+    /// Number of registers that the declaration adds to [`Body::registers`]: one for each element of a vector.
+    pub count: u32,
 }
 
 impl Body {
@@ -57,6 +59,9 @@ impl Body {
         let after = self.names.partition_point(|name| name.first.0 <= reg.0);
         let name = self.names[..after].last()?;
         let index = reg.0 - name.first.0;
+        if index >= name.count {
+            return None;
+        }
         let mut text = name.name.clone();
         if name.is_range {
             text += &(index / name.vec).to_string();

@@ -173,7 +173,9 @@ impl Walker<'_> {
     /// Returns the name in `[name+offset]` for messages, and an empty string for other operands.
     pub(super) fn address_text(&self, address: &ast::Operand) -> String {
         match address.kind {
-            OperandKind::Address { base: Some(name), .. } => self.text(name),
+            OperandKind::Address { base: Some(name), .. }
+            | OperandKind::Offset { name, .. }
+            | OperandKind::Subscript { name, .. } => self.text(name),
             _ => String::new(),
         }
     }

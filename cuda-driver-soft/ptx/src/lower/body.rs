@@ -73,7 +73,10 @@ impl Walker<'_> {
                     Some(outer) => outer.push(pending),
                     None => {
                         if self.resolve(pending.label).is_some() {
-                            let message = "Label expected for argument 0 of instruction 'bra'";
+                            let message = match pending.slot {
+                                None => "Label expected for argument 0 of instruction 'bra'",
+                                Some(_) => "Illegal branch target, label expected",
+                            };
                             self.error(pending.pos, message.to_owned());
                         } else {
                             self.unknown.push((pending.label, pending.pos));
@@ -91,7 +94,8 @@ impl Walker<'_> {
         match self.body.insts.get_mut(pending.inst as usize).map(|inst| &mut inst.op) {
             Some(Op::Bra { target, .. }) => *target = label,
             Some(Op::Brx { targets, .. }) => {
-                if let Some(target) = targets.get_mut(pending.slot as usize) {
+                let slot = pending.slot.and_then(|slot| targets.get_mut(slot as usize));
+                if let Some(target) = slot {
                     *target = label;
                 }
             }

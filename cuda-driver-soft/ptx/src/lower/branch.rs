@@ -48,7 +48,7 @@ impl Walker<'_> {
                 let pending = PendingBranch {
                     label: *label,
                     inst: self.count,
-                    slot: 0,
+                    slot: None,
                     pos: *pos,
                 };
                 if let Some(scope) = self.pending.last_mut() {
@@ -96,7 +96,7 @@ impl Walker<'_> {
             let pending = PendingBranch {
                 label: name,
                 inst: self.count,
-                slot: slot as u32,
+                slot: Some(slot as u32),
                 pos: label.pos,
             };
             if let Some(scope) = self.pending.last_mut() {

@@ -110,6 +110,7 @@ impl Walker<'_> {
                 name: self.unit.ast.names.text(var.name),
                 is_range: var.count.is_some(),
                 vec: var.vec,
+                count: total as u32 - first,
             });
         }
         let vec = var.vec as u8;

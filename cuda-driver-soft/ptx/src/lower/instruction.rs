@@ -76,7 +76,7 @@ impl Walker<'_> {
             self.without_sync(inst.pos, form.root);
         }
         if self.is_checking() {
-            let version = ast.version.0 * 10 + ast.version.1;
+            let version = ast.feature_version();
             if form.ptx > version || form.sm > ast.target.sm {
                 let opcode = String::from_utf8_lossy(self.opcode(inst));
                 for message in unmet(form, &opcode, version, ast.target.sm) {

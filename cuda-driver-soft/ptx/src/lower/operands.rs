@@ -37,8 +37,11 @@ impl Walker<'_> {
                 | OperandKind::Not(name)
                 | OperandKind::Neg(name, _)
                 | OperandKind::Offset { name, .. }
-                | OperandKind::Subscript { name, .. }
                 | OperandKind::Address { base: Some(name), .. } => name,
+                OperandKind::Subscript { name, index, .. } => {
+                    self.note_unknown_name(name, operand.pos);
+                    index
+                }
                 OperandKind::Vector(span)
                 | OperandKind::Multi(span)
                 | OperandKind::Pair(span)
@@ -48,9 +51,14 @@ impl Walker<'_> {
                 }
                 _ => continue,
             };
-            if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
-                self.unknown(name, operand.pos);
-            }
+            self.note_unknown_name(name, operand.pos);
+        }
+    }
+
+    /// Adds an error for a name that is neither declared nor a special register.
+    fn note_unknown_name(&mut self, name: Name, pos: Pos) {
+        if self.resolve(name).is_none() && !self.unit.specials.contains_key(&name) {
+            self.unknown(name, pos);
         }
     }
 

@@ -36,8 +36,8 @@ pub(super) struct PendingBranch {
     pub(super) label: Name,
     /// Index of the instruction.
     pub(super) inst: u32,
-    /// Index among the targets of a `brx`; 0 for `bra`.
-    pub(super) slot: u32,
+    /// Index among the targets of a `brx`; `None` for `bra`.
+    pub(super) slot: Option<u32>,
     pub(super) pos: Pos,
 }
 
@@ -183,7 +183,7 @@ impl<'u> Walker<'u> {
             return;
         }
         let ast = &self.unit.ast;
-        if ptx > ast.version.0 * 10 + ast.version.1 {
+        if ptx > ast.feature_version() {
             let (major, minor) = (ptx / 10, ptx % 10);
             let message = format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
             self.error(pos, message);

@@ -37,14 +37,12 @@ const TARGETS: &[(u32, u32)] = &[
     (87, 74), (88, 73), (89, 78), (90, 78), (100, 86), (101, 86), (103, 88), (107, 94), (110, 90), (120, 87), (121, 88),
 ];
 
-/// Returns 90 for `9.0`.
-fn version_number(text: &[u8]) -> Option<u32> {
+/// Returns 9 and 0 for `9.0`, and 90.
+fn version_numbers(text: &[u8]) -> Option<((u32, u32), u32)> {
     let (major, minor) = std::str::from_utf8(text).ok()?.split_once('.')?;
-    major
-        .parse::<u32>()
-        .ok()?
-        .checked_mul(10)?
-        .checked_add(minor.parse().ok()?)
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    let number = major.checked_mul(10)?.checked_add(minor)?;
+    Some(((major, minor), number))
 }
 
 impl Parser<'_> {
@@ -55,16 +53,18 @@ impl Parser<'_> {
         if !self.accept_dot(b".version") {
             return self.fatal(pos, missing.to_owned());
         }
-        let Some(number) = version_number(self.word()) else {
+        let Some((version, number)) = version_numbers(self.word()) else {
             return self.fatal(pos, missing.to_owned());
         };
+        // As in ptxas, the minor number carries over here, and only here: 6.30 exists because 9.0 does, but has the
+        // features of 6.5.
         let (major, minor) = limits.max_version;
         if !VERSIONS.iter().any(|range| range.contains(&number)) || number > major * 10 + minor {
             let text = String::from_utf8_lossy(self.word()).into_owned();
             let message = format!("Unsupported .version {text}; current version is '{major}.{minor}'");
             return self.fatal_with(DiagnosticCode::UnsupportedVersion, pos, message);
         }
-        self.ast.version = (number / 10, number % 10);
+        self.ast.version = version;
         self.lexer.bump();
         Ok(())
     }
@@ -158,8 +158,8 @@ impl Parser<'_> {
                 .find(|(target, _)| *target == sm)
                 .map_or(0, |(_, ptx)| *ptx),
         };
-        let (major, minor) = self.ast.version;
-        if major * 10 + minor < since {
+        if self.ast.feature_version() < since {
+            let (major, minor) = self.ast.version;
             let message = format!("PTX .version {major}.{minor} does not support .target {}", name.text);
             self.report(Severity::Error, name.pos, message);
         }
@@ -167,8 +167,7 @@ impl Parser<'_> {
 
     /// Checks that the module may use a feature, which requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
-        let (major, minor) = self.ast.version;
-        if major * 10 + minor < ptx {
+        if self.ast.feature_version() < ptx {
             let message = format!(
                 "Feature '{feature}' requires PTX ISA .version {}.{} or later",
                 ptx / 10,

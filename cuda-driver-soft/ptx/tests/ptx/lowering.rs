@@ -303,3 +303,64 @@ fn instructions_know_their_place_in_the_source() {
     assert_eq!(place(1, 1), Some(((Some("b.h"), 9, 5), Some((Some("a.cu"), 14, 18)))));
     assert_eq!(place(1, 2), None);
 }
+
+#[test]
+fn a_special_register_indexes_an_array() {
+    let lowered = |statement: &str| {
+        let registers = ".reg .b32 %r<4>; .reg .b64 %d<4>;";
+        body(&format!(
+            ".global .u32 g[4];\n.entry k() {{ {registers}\n{statement}\n}}"
+        ))
+    };
+    for statement in [
+        "ld.global.u32 %r1, g[INDEX+1];",
+        "st.global.u32 g[INDEX], %r1;",
+        "mov.u64 %d1, g[INDEX];",
+    ] {
+        let (of_special, of_register) = (
+            lowered(&statement.replace("INDEX", "%laneid")),
+            lowered(&statement.replace("INDEX", "%r2")),
+        );
+        assert_eq!(of_special.len(), of_register.len() + 1, "{of_special:?}");
+        assert!(of_special[0].starts_with("r8 = Mov { ty: U32 } "), "{of_special:?}");
+        let used = of_special[1..].iter().any(|line| line.contains(" r8"));
+        assert!(used, "the index is used: {of_special:?}");
+    }
+    let wide = lowered("ld.global.u32 %r1, g[%clock64];");
+    assert!(wide[0].starts_with("r8 = Mov { ty: U64 } "), "{wide:?}");
+}
+
+#[test]
+fn only_declared_registers_have_names() {
+    let module = load(
+        ".global .u32 g[4];\n.entry k() { .reg .v2 .b32 v; .reg .b32 %r<2>; .reg .b64 d;\nld.global.u32 %r1, g[%r0]; }",
+    );
+    let body = module.functions.last().and_then(|f| f.body()).expect("it has a body");
+    let registers = (0..).map(ptx::ir::Reg).take(body.registers.len());
+    let names: Vec<_> = registers.map(|reg| body.register_name(reg)).collect();
+    let declared = ["v.x", "v.y", "%r0", "%r1", "d"];
+    assert!(names.len() > declared.len(), "lowering adds the address");
+    for (index, name) in names.iter().enumerate() {
+        assert_eq!(name.as_deref(), declared.get(index).copied());
+    }
+}
+
+#[test]
+fn the_first_priority_of_a_policy_is_its_value() {
+    let policy = |priorities: &str| kernel(&format!("createpolicy.fractional{priorities}.b64 %d0;"));
+    for primary in [
+        ".L2::evict_last",
+        ".L2::evict_normal",
+        ".L2::evict_first",
+        ".L2::evict_unchanged",
+    ] {
+        let alone = policy(primary);
+        for secondary in [".L2::evict_first", ".L2::evict_unchanged"] {
+            assert_eq!(policy(&format!("{primary}{secondary}")), alone);
+        }
+    }
+    assert_eq!(
+        policy(".L2::evict_normal"),
+        ["r12 = Mov { ty: B64 } 0x16f0000000000000"]
+    );
+}

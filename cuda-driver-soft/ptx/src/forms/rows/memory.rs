@@ -170,12 +170,13 @@ fn hint(m: &Mods) -> Result<Lowering, Reject> {
 /// Lowers `createpolicy` to a constant. For `.fractional` with 1.0, an H200 returns the same upper 16 bits. No
 /// instruction uses the policy here.
 fn policy(m: &Mods) -> Result<Lowering, Reject> {
-    let choices = [
-        (".L2::evict_last", 0x14f0),
-        (".L2::evict_first", 0x12f0),
-        (".L2::evict_normal", 0x16f0),
-        (".L2::evict_unchanged", 0x10f0),
-    ];
-    let chosen = choices.iter().find(|(name, _)| m.has(name));
-    Ok(Lowering::Policy(chosen.map_or(0x1000, |(_, top)| *top) << 48))
+    // The first priority is the primary one. `createpolicy.cvt` has none.
+    let primary = m.find(|modifier| match modifier {
+        ".L2::evict_last" => Some(0x14f0),
+        ".L2::evict_first" => Some(0x12f0),
+        ".L2::evict_normal" => Some(0x16f0),
+        ".L2::evict_unchanged" => Some(0x10f0),
+        _ => None,
+    });
+    Ok(Lowering::Policy(primary.unwrap_or(0x1000) << 48))
 }
