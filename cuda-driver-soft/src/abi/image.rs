@@ -166,6 +166,8 @@ struct LogBuffer {
     size: usize,
     /// Index of the option in the array of values.
     size_option: usize,
+    /// Number of bytes of the log that are in the buffer. The log of a linker grows with each input.
+    written: usize,
 }
 
 /// Compiler options of one call, and the buffers for its logs.
@@ -289,6 +291,7 @@ impl Jit {
                 buffer: buffer as usize,
                 size,
                 size_option,
+                written: 0,
             })),
             _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         });
@@ -296,13 +299,16 @@ impl Jit {
         Ok(jit)
     }
 
-    /// Writes the logs, their lengths and the elapsed time.
+    /// Writes the logs behind the parts that earlier calls have written, their lengths and the elapsed time.
     pub(super) fn report(&mut self, c: Caller, log: &Log) {
         let mut lengths = [None; 2];
-        let logs = [(&self.info, &log.info), (&self.error, &log.error)];
+        let logs = [(&mut self.info, &log.info), (&mut self.error, &log.error)];
         for ((buffer, text), length) in logs.into_iter().zip(&mut lengths) {
             let Some(buffer) = buffer else { continue };
-            c.set_text(buffer.buffer as *mut c_char, buffer.size, text.as_bytes());
+            let more = text.as_bytes().get(buffer.written..).unwrap_or_default();
+            let end = (buffer.buffer as *mut c_char).wrapping_add(buffer.written);
+            c.set_text(end, buffer.size - buffer.written, more);
+            buffer.written = text.len().min(buffer.size.saturating_sub(1));
             // Driver 580 writes the length without the NUL, or the whole size if the text was truncated.
             *length = Some((buffer.size_option, text.len().min(buffer.size) as u32));
         }

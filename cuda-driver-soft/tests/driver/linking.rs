@@ -197,6 +197,57 @@ fn changed_option_values_are_left_alone() {
     assert_eq!(values[1..], [value(0x1234), value(0x5678)]);
 }
 
+/// Each input adds its messages to the log; the messages of earlier ones are not written again.
+#[test]
+fn an_input_adds_to_the_log() {
+    if !software() {
+        return; // it is not known which part of the log a GPU's driver writes
+    }
+    let _context = Context::new();
+    let cuda = cuda();
+    let mut log = [0_u8; 256];
+    let mut names = [
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    let size = std::ptr::without_provenance_mut::<c_void>(log.len());
+    let buffer = log.as_mut_ptr();
+    let mut values = [buffer.cast(), size];
+    let mut state = null_mut();
+    check(unsafe { cuda.cuLinkCreate(2, names.as_mut_ptr(), values.as_mut_ptr(), &mut state) });
+    let text = || unsafe {
+        CStr::from_ptr(buffer.cast_const().cast())
+            .to_string_lossy()
+            .into_owned()
+    };
+    let mut expected = String::new();
+    for (number, name) in [c"a", c"b", c"c", c"d", c"e", c"f"].into_iter().enumerate() {
+        let source = b".version 8.0\n.target sm_52\nnonsense\n\0";
+        let data = source.as_ptr().cast_mut().cast::<c_void>();
+        let (kind, none) = (CUjitInputType::CU_JIT_INPUT_PTX, null_mut());
+        let added = unsafe { cuda.cuLinkAddData(state, kind, data, source.len(), name.as_ptr(), 0, none, null_mut()) };
+        expect(added, 218);
+        let log = text();
+        assert!(
+            log.starts_with(&expected) && log.len() > expected.len(),
+            "{number}: {log}"
+        );
+        assert_eq!(
+            values[1].addr(),
+            log.len() + usize::from(log.len() == 255),
+            "{number}: {log}"
+        );
+        // A rewritten log would not have this mark.
+        unsafe { buffer.write(b'#') };
+        expected = text();
+        if log.len() == 255 {
+            check(unsafe { cuda.cuLinkDestroy(state) });
+            return;
+        }
+    }
+    panic!("the log has room for more: {expected}");
+}
+
 /// A wrapper of version 2, which a compiler writes for relocatable device code, lists the fat binaries to link.
 #[test]
 fn relocatable_code_is_linked() {
