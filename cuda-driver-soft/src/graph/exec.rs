@@ -164,15 +164,15 @@ impl Plan {
         (0..self.steps.len()).filter(|&i| !waited(i)).collect()
     }
 
-    /// Checks that the memory of copies and fills exists, and that a multiprocessor has enough registers for a block of
-    /// each kernel. Returns the first error.
+    /// Checks that the memory of copies and fills exists, and that the device can run the kernels. Returns the first
+    /// error.
     fn check(&self) -> Result<()> {
         let mut checked = Ok(());
         self.each(&mut |operation| {
             let here = match operation {
                 Operation::Copy(copy) => copy.check(),
                 Operation::Fill(fill) => fill::check(fill),
-                Operation::Kernel(kernel) => kernel.ready.check_registers(),
+                Operation::Kernel(kernel) => kernel.check(),
                 _ => Ok(()),
             };
             if checked.is_ok() {

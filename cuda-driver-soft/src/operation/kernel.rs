@@ -9,6 +9,7 @@ use cuda_driver_sys::{
 };
 
 use crate::operation::launch::ReadyLaunch;
+use crate::queue::work::Work;
 use crate::state::error::Result;
 
 /// `CUlaunchAttributeValue`s by `CUlaunchAttributeID`.
@@ -131,6 +132,24 @@ impl KernelLaunch {
             None if self.arguments.addresses.is_empty() => (0, 0),
             None => (self.arguments.addresses.as_ptr().addr(), 0),
         }
+    }
+
+    /// Checks the registers, the cluster size and the size of a cooperative grid. The parameters and the attributes of a
+    /// node are set one after the other, so this can fail although each was accepted.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.ready.check_registers()?;
+        self.check_shape()
+    }
+
+    fn check_shape(&self) -> Result<()> {
+        self.ready.check_cluster(cluster_of(&self.attributes))?;
+        self.ready.check_resident()
+    }
+
+    /// Returns the work of one launch, and an estimate of its duration in nanoseconds.
+    pub(crate) fn work(&self) -> Result<(Work, u64)> {
+        self.check_shape()?;
+        self.ready.work()
     }
 
     /// Returns this launch as the replacement of `old`: if both have arguments of the same layout, it takes over the

@@ -80,6 +80,38 @@ impl ReadyLaunch {
         let device = self.context.device;
         cluster::of_launch(&self.function, device, cluster, self.shape.grid).map(drop)
     }
+
+    /// Checks that all blocks of a cooperative launch can be resident at once.
+    pub(crate) fn check_resident(&self) -> Result<()> {
+        let multiprocessors = self.multiprocessors.as_deref();
+        check_resident(&self.function, self.context.device, self.shape, multiprocessors)
+    }
+}
+
+/// Checks that all blocks of a launch can be resident at once on `multiprocessors`, or on all of the device, if the
+/// launch is cooperative.
+fn check_resident(
+    function: &Function,
+    device: &Device,
+    shape: LaunchShape,
+    multiprocessors: Option<&[u32]>,
+) -> Result<()> {
+    if !shape.cooperative {
+        return Ok(());
+    }
+    let threads = shape.block.iter().product();
+    let resident = occupancy::blocks_per_multiprocessor(function, device, threads, shape.shared.into());
+    let all = || device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) as usize;
+    let most = u64::from(resident) * multiprocessors.map_or_else(all, <[u32]>::len) as u64;
+    let blocks = shape.grid.iter().fold(1u64, |all, &n| all.saturating_mul(n.into()));
+    if blocks <= most {
+        return Ok(());
+    }
+    host::log!(
+        "cooperative launch of `{}` with {blocks} blocks: at most {most} can be resident at once; use a smaller grid",
+        function.kernel.name()
+    );
+    Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
 }
 
 impl Divisible for Execution {
@@ -200,7 +232,6 @@ pub(crate) fn check(
     if check_block(shape.block, &function, device).is_err() {
         return invalid("a block dimension is 0 or above the device's limit, or the block has too many threads");
     }
-    let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
     if function
         .kernel
         .directives()
@@ -227,15 +258,7 @@ pub(crate) fn check(
         cluster: cluster::of_launch(&function, device, shape.cluster, shape.grid)?,
         ..shape
     };
-    if shape.cooperative {
-        let resident = occupancy::blocks_per_multiprocessor(&function, device, threads as u32, shape.shared.into());
-        let all = || device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) as usize;
-        let count = multiprocessors.as_ref().map_or_else(all, |some| some.len());
-        let most = u64::from(resident) * count as u64;
-        if shape.grid.iter().map(|&n| u64::from(n)).product::<u64>() > most {
-            return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-        }
-    }
+    check_resident(&function, device, shape, multiprocessors.as_deref())?;
     Ok(CheckedLaunch {
         function,
         context: context.clone(),

@@ -146,7 +146,7 @@ pub(crate) struct GraphAllocation {
 /// own.
 pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
     Ok(Some(match operation {
-        Operation::Kernel(kernel) => kernel.ready.work()?,
+        Operation::Kernel(kernel) => kernel.work()?,
         Operation::Copy(copy) => {
             let (cost, copy) = (outcome::cost(copy.extent.bytes()), copy.clone());
             let ordered = Ordered::copy(copy.extent.bytes());

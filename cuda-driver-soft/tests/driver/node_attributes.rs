@@ -1,5 +1,6 @@
 //! Tests of attributes of kernel nodes that change the shape of the launch: the attribute and the launch agree.
 
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
@@ -28,6 +29,20 @@ struct Node {
     out: CUdeviceptr,
 }
 
+fn params(kernel: &Kernel, grid: u32, pointers: &mut [*mut c_void]) -> CUDA_KERNEL_NODE_PARAMS {
+    CUDA_KERNEL_NODE_PARAMS {
+        func: kernel.function,
+        gridDimX: grid,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        kernelParams: pointers.as_mut_ptr(),
+        ..Default::default()
+    }
+}
+
 impl Node {
     fn new(kernel: &Kernel, grid: u32) -> Node {
         let (mut graph, mut node, mut out) = (null_mut(), null_mut(), 0);
@@ -36,23 +51,30 @@ impl Node {
             check(cuda().cuGraphCreate(&mut graph, 0));
         }
         let mut pointers = [ptr(&mut out)];
-        let params = CUDA_KERNEL_NODE_PARAMS {
-            func: kernel.function,
-            gridDimX: grid,
-            gridDimY: 1,
-            gridDimZ: 1,
-            blockDimX: 1,
-            blockDimY: 1,
-            blockDimZ: 1,
-            kernelParams: pointers.as_mut_ptr(),
-            ..Default::default()
-        };
+        let params = params(kernel, grid, &mut pointers);
         check(unsafe { cuda().cuGraphAddKernelNode(&mut node, graph, null(), 0, &params) });
         Node { graph, node, out }
     }
 
     fn set(&self, id: CUlaunchAttributeID, value: CUlaunchAttributeValue) {
         check(unsafe { cuda().cuGraphKernelNodeSetAttribute(self.node, id, &value) });
+    }
+
+    fn set_grid(&self, kernel: &Kernel, grid: u32) {
+        let mut out = self.out;
+        let mut pointers = [ptr(&mut out)];
+        let params = params(kernel, grid, &mut pointers);
+        check(unsafe { cuda().cuGraphKernelNodeSetParams(self.node, &params) });
+    }
+
+    /// Returns the code of the instantiation.
+    fn instantiate(&self) -> u32 {
+        let mut exec = null_mut();
+        let code = unsafe { cuda().cuGraphInstantiateWithFlags(&mut exec, self.graph, 0) };
+        if code.0 == 0 {
+            check(unsafe { cuda().cuGraphExecDestroy(exec) });
+        }
+        code.0
     }
 
     fn copy_from(&self, other: &Node) -> CUresult {
@@ -115,4 +137,38 @@ fn a_required_cluster_size_stays() {
     node.set(CLUSTER, cluster([0; 3]));
     node.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 });
     assert_eq!(node.run(), (2, true));
+}
+
+/// Parameters and attributes are set one after the other, so they are checked together when the graph is instantiated,
+/// and when an executable graph that was changed is launched.
+#[test]
+fn attributes_must_suit_a_later_grid() {
+    if !software() {
+        return; // the moment of a GPU's check is not known
+    }
+    let _context = Context::new();
+    let kernel = Kernel::from_ptx(&std::ffi::CString::new(SHAPE).unwrap(), "shape");
+    let node = Node::new(&kernel, 4);
+    node.set(CLUSTER, cluster([2, 1, 1]));
+    node.set_grid(&kernel, 3);
+    assert_eq!(node.instantiate(), 912);
+    node.set_grid(&kernel, 6);
+    assert_eq!(node.run(), (2, false));
+    let large = Node::new(&kernel, 1 << 20);
+    large.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 });
+    assert_eq!(large.instantiate(), 720);
+    large.set_grid(&kernel, 4);
+    assert_eq!(large.run(), (1, true));
+    // The same for an executable graph.
+    for (node, grid, code) in [(&node, 3, 912), (&large, 1 << 20, 720)] {
+        let (mut exec, mut out) = (null_mut(), node.out);
+        let mut pointers = [ptr(&mut out)];
+        let params = params(&kernel, grid, &mut pointers);
+        unsafe {
+            check(cuda().cuGraphInstantiateWithFlags(&mut exec, node.graph, 0));
+            check(cuda().cuGraphExecKernelNodeSetParams(exec, node.node, &params));
+            expect(cuda().cuGraphLaunch(exec, null_mut()), code);
+            check(cuda().cuGraphExecDestroy(exec));
+        }
+    }
 }
