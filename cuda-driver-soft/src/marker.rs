@@ -62,7 +62,8 @@ pub(crate) fn take() -> Result<(), String> {
     if let Some(claimed) = claimed {
         let first = match claimed.owner.load(SeqCst) {
             owner if owner.is_null() => claimed,
-            // SAFETY: only `take` stores a marker here, and the copy that it belongs to is never unloaded.
+            // SAFETY: the field is null, or a copy has stored the address of its own static in `take` below. That copy
+            // has called `stay_loaded` before, so the static exists until the process ends.
             owner => unsafe { &*owner },
         };
         return Err(format!(
@@ -72,6 +73,7 @@ pub(crate) fn take() -> Result<(), String> {
             file(own()),
         ));
     }
+    stay_loaded(own());
     for marker in [Some(own()), other].into_iter().flatten() {
         if marker.version.load(SeqCst) >= 2 {
             marker.owner.store(std::ptr::from_ref(own()).cast_mut(), SeqCst);
@@ -81,19 +83,43 @@ pub(crate) fn take() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the file that a marker's copy was loaded from.
+/// Returns the path of the file that a marker's copy was loaded from.
 #[cfg(unix)]
-fn file(marker: &'static Marker) -> String {
+fn path(marker: &'static Marker) -> Option<&'static CStr> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the call only reads the address and writes the structure.
     let known = unsafe { libc::dladdr(std::ptr::from_ref(marker).cast(), found.as_mut_ptr()) };
     // SAFETY: the structure was zeroed, and zeros are valid for it if the call did not write it.
     let name = unsafe { found.assume_init() }.dli_fname;
     if known == 0 || name.is_null() {
-        return "a copy of unknown origin".to_owned();
+        return None;
     }
-    // SAFETY: the system's loader keeps the NUL-terminated name as long as the file is loaded.
-    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+    // SAFETY: the system's loader keeps the NUL-terminated name as long as the file is loaded, and a file with a marker
+    // that is `'static` stays loaded.
+    Some(unsafe { CStr::from_ptr(name) })
+}
+
+/// Keeps the file of this copy loaded until the process ends, also if the program closes its handle: other copies use
+/// its marker, and its threads never end. A copy that is part of the program cannot be unloaded.
+#[cfg(unix)]
+fn stay_loaded(own: &'static Marker) {
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    if let Some(path) = path(own) {
+        // SAFETY: with these flags, the call loads nothing and runs no code; it only marks a loaded file.
+        unsafe { libc::dlopen(path.as_ptr(), flags) };
+    }
+}
+
+#[cfg(not(unix))]
+fn stay_loaded(_: &'static Marker) {}
+
+/// Returns the file that a marker's copy was loaded from.
+#[cfg(unix)]
+fn file(marker: &'static Marker) -> String {
+    path(marker).map_or_else(
+        || "a copy of unknown origin".to_owned(),
+        |path| path.to_string_lossy().into_owned(),
+    )
 }
 
 #[cfg(not(unix))]
@@ -117,7 +143,8 @@ fn other() -> Option<&'static Marker> {
     if marker.is_null() || std::ptr::eq(marker, own()) {
         return None;
     }
-    // SAFETY: the symbol of this name is a `Marker` in every copy of this driver, and the library is never unloaded.
+    // SAFETY: the symbol of this name is a `Marker` in every copy of this driver. The handle from dlopen is not closed, so
+    // the library is never unloaded.
     Some(unsafe { &*marker })
 }
 

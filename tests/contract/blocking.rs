@@ -129,6 +129,49 @@ fn calls_that_wait_alone() {
     check("cuMemcpyDtoD with SYNC_MEMOPS", &mut || call!(cuMemcpyDtoD(a, to, 64)));
 }
 
+/// In a context with `CU_CTX_SYNC_MEMOPS`, synchronous copies and fills of device memory wait, which return immediately
+/// otherwise.
+#[test]
+fn a_context_that_waits() {
+    child!("a_context_that_waits", { a_context_that_waits_alone() });
+}
+
+fn a_context_that_waits_alone() {
+    if driver_version() < 12010 {
+        return needs("a driver with CU_CTX_SYNC_MEMOPS, of CUDA 12.1 or later");
+    }
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(0);
+    let (a, b) = (gpu.alloc(4096), gpu.alloc(4096));
+    ok!(cuCtxSetFlags(CUctx_flags::CU_CTX_SYNC_MEMOPS.0));
+    let mut check = |label: &str, call: &mut dyn FnMut() -> CUresult| {
+        let mut code = CUresult(9999);
+        let waited = waits(s, SHORT, || code = call());
+        c.is(0, label, code.0);
+        c.that(waited, || format!("{label} did not wait"));
+    };
+    check("cuMemsetD8", &mut || call!(cuMemsetD8(a, 0, 64)));
+    check("cuMemsetD2D32", &mut || call!(cuMemsetD2D32(a, 64, 0, 4, 4)));
+    check("cuMemcpyDtoD", &mut || call!(cuMemcpyDtoD(a, b, 64)));
+    let copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcDevice: b,
+        srcPitch: 64,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: a,
+        dstPitch: 64,
+        WidthInBytes: 4,
+        Height: 4,
+        ..Default::default()
+    };
+    check("cuMemcpy2D", &mut || call!(cuMemcpy2D(&raw const copy)));
+    let mut code = CUresult(9999);
+    let waited = waits(s, LONG, || code = call!(cuMemcpyDtoDAsync(a, b, 64, s)));
+    c.is(0, "cuMemcpyDtoDAsync", code.0);
+    c.that(!waited, || "cuMemcpyDtoDAsync waited".to_owned());
+}
+
 #[test]
 fn calls_that_return_at_once() {
     child!("calls_that_return_at_once", { calls_that_return_at_once_alone() });

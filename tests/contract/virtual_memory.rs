@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
 use crate::common::gpu::Gpu;
+use crate::common::{Codes, driver_version, needs};
 use crate::{arguments, child, is, ok};
 
 const MIB2: usize = 2 << 20;
@@ -356,6 +356,40 @@ fn kernel_reads_read_only_memory() {
     lower_access(base, MIB2, 1);
     gpu.launch(read, [1; 3], [1; 3], 0, &mut arguments![base + 64, out]);
     assert_eq!(gpu.read::<u32>(out, 1), [1234]);
+    ok!(cuMemUnmap(base, MIB2));
+    ok!(cuMemRelease(handle));
+    ok!(cuMemAddressFree(base, MIB2));
+}
+
+/// A copy with attributes that reads its source during the call refuses read-only memory, as other copies do.
+#[test]
+fn copies_with_attributes_to_read_only_memory() {
+    if driver_version() < 13020 {
+        return needs("a driver with cuMemcpyWithAttributesAsync, of CUDA 13.2 or later");
+    }
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (base, handle, from) = (reserve(MIB2), create(MIB2), gpu.alloc(64));
+    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    set_access(base, MIB2, 1);
+    let mut stream = std::ptr::null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    for order in [
+        CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+        CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
+    ] {
+        let mut attributes = CUmemcpyAttributes {
+            srcAccessOrder: order,
+            ..Default::default()
+        };
+        is!(
+            c,
+            1,
+            cuMemcpyWithAttributesAsync(base, from, 64, &raw mut attributes, stream)
+        );
+    }
+    ok!(cuStreamSynchronize(stream));
+    ok!(cuStreamDestroy(stream));
     ok!(cuMemUnmap(base, MIB2));
     ok!(cuMemRelease(handle));
     ok!(cuMemAddressFree(base, MIB2));

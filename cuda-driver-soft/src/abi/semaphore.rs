@@ -2,7 +2,8 @@
 //!
 //! External semaphores come from other APIs, none of which works with this driver. So each import fails: for a file
 //! descriptor, with the error that driver 580 returns for one that it does not know. Nodes can only be added with an
-//! empty list of semaphores, and do nothing.
+//! empty list of semaphores, and do nothing. The parameters of a signal or a wait are therefore never read, nor are the
+//! keys of keyed mutexes among them, which belong to types of handles that exist only on Windows.
 
 use std::ffi::c_uint;
 

@@ -74,6 +74,11 @@ fn run(
     })
 }
 
+/// Returns true if the host waits because the call is synchronous and its context has `CU_CTX_SYNC_MEMOPS`.
+fn context_waits(stream: &StreamRef, waits: Waits) -> bool {
+    waits == Waits::Synchronous && stream.context.is_synchronous()
+}
+
 /// Copies a row of bytes. `host` turns an address and a length into memory of the program, which the caller keeps
 /// valid.
 pub(crate) fn copy_row(
@@ -130,7 +135,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
             run(&[to], task, cost(bytes), stream, false, job, used)
         }
         _ => {
-            let wait = host_waits(&to, &from, waits);
+            let wait = host_waits(&to, &from, waits) || context_waits(stream, waits);
             let task = move || copy_bytes(to, from, bytes);
             let used = || [span(&to, bytes, true), span(&from, bytes, false)].concat();
             let used = (Ordered::copy(bytes), used);
@@ -141,6 +146,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
 
 /// Reads the source now, before the stream's pending work, and writes the copy in stream order.
 pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &StreamRef) -> Result<()> {
+    to.check_writable()?;
     let staged = stage(&from, bytes)?;
     let wait = to.is_pageable();
     let task = move || write_staged(to, &staged);
@@ -170,7 +176,7 @@ pub(crate) fn copy_box(
         from.region(extent, &host)?.locate()?,
     );
     to.place.check_writable()?;
-    let wait = host_waits(&to.place, &from.place, waits);
+    let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits);
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
     // An access to memory that an array with deferred mapping lacks is a fault of the stream, also in a call that
@@ -188,7 +194,7 @@ pub(crate) fn copy_box(
 }
 
 /// Sets memory. As documented, the host waits for it if the memory is host memory or has
-/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, unless the call is asynchronous.
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, or if the context has `CU_CTX_SYNC_MEMOPS`, unless the call is asynchronous.
 pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Ok(());
@@ -199,7 +205,7 @@ pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
         return capture::add(stream, Operation::Fill(fill));
     }
     let place = fill.place()?;
-    let wait = waits == Waits::Synchronous && is_synchronous(&place);
+    let wait = waits == Waits::Synchronous && is_synchronous(&place) || context_waits(stream, waits);
     let bytes = fill.reach()?;
     let job = || timeline::submit_fill(fill.bytes(), stream);
     let used = (Ordered::fill(fill.bytes()), || fill.spans());

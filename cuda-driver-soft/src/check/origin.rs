@@ -2,25 +2,37 @@
 
 use std::backtrace::Backtrace;
 
+use cuda_driver_sys::Function;
+
 /// Returns the line of the program that called the driver, as `FILE:LINE`; `None` if the program has no line
 /// information.
 pub(super) fn of_call() -> Option<String> {
     caller(&Backtrace::force_capture().to_string())
 }
 
-/// The beginnings of the names of functions that do not count as the program's: those of the standard library and of
-/// this project's crates, the exports of the driver (`cu`), and methods of implementations of traits (`<`).
-const INNER: [&str; 9] = [
-    "std::",
-    "core::",
-    "alloc::",
-    "<",
-    "cuda_driver::",
-    "cuda_driver_sys::",
-    "cuda_driver_soft::",
-    "cuda_driver_soft_",
-    "cu",
+/// The crates whose functions do not count as the program's: the standard library's, and this project's.
+const INNER: [&str; 6] = [
+    "std",
+    "core",
+    "alloc",
+    "cuda_driver",
+    "cuda_driver_sys",
+    "cuda_driver_hooks",
 ];
+
+/// The beginning of the names of the software driver's crates.
+const SOFTWARE_DRIVER: &str = "cuda_driver_soft";
+
+/// Returns true if a function does not count as the program's, to judge by its name, such as `core::ops::call` or
+/// `<cuda_driver::Stream as Drop>::drop`.
+fn is_inner(name: &str) -> bool {
+    // The type of a method decides, not the trait.
+    let words = name.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let mut words = words.filter(|word| !["", "mut", "const", "dyn"].contains(word));
+    let first = words.next().unwrap_or(name);
+    let is_export = || first == name && Function::by_symbol(first).is_some();
+    INNER.contains(&first) || first.starts_with(SOFTWARE_DRIVER) || is_export()
+}
 
 /// The end of this file's path in a backtrace.
 const THIS_FILE: &str = "cuda-driver-soft/src/check/origin.rs";
@@ -51,7 +63,7 @@ fn caller(trace: &str) -> Option<String> {
             root = Some(path[..at].to_owned());
         }
         let of_driver = root.as_ref().and_then(|root| path.strip_prefix(root));
-        let is_inner = INNER.iter().any(|inner| name.starts_with(inner))
+        let is_inner = is_inner(name)
             || of_driver.is_some_and(|rest| FOLDERS.iter().any(|folder| rest.starts_with(folder)))
             || path.starts_with("/rustc/");
         if is_frame && !is_inner {
@@ -63,7 +75,7 @@ fn caller(trace: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::caller;
+    use super::{caller, is_inner};
 
     #[test]
     fn the_first_function_of_the_program_is_the_caller() {
@@ -72,6 +84,34 @@ mod tests {
                      3: tests::mine\n             at ./tests/mine.rs:12:9\n   4: main\n             at ./x.c:1\n";
         assert_eq!(caller(trace).as_deref(), Some("./tests/mine.rs:12"));
         assert_eq!(caller("   0: <unknown>\n"), None);
+    }
+
+    #[test]
+    fn only_exports_and_our_crates_are_inner() {
+        for inner in [
+            "cuMemAlloc_v2",
+            "cuStreamSynchronize_ptsz",
+            "std::rt::lang_start",
+            "cuda_driver::memory::Buffer::new",
+            "cuda_driver_hooks::fail::Fail::nth",
+            "cuda_driver_soft_engine::run",
+            "<cuda_driver::Stream as core::ops::drop::Drop>::drop",
+            "<&mut dyn core::ops::FnMut() as mine::Run>::run",
+        ] {
+            assert!(is_inner(inner), "{inner}");
+        }
+        for own in [
+            "cube_root",
+            "cuda_sum::main",
+            "cuda_driver_user::main",
+            "cuMemAlloc_v2::wrapper",
+            "curl::easy::perform",
+            "<mine::Buffer as core::ops::drop::Drop>::drop",
+            "<&mine::Buffer as cuda_driver::Arguments>::pass",
+            "standard::alloc",
+        ] {
+            assert!(!is_inner(own), "{own}");
+        }
     }
 
     #[test]

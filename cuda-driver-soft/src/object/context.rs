@@ -68,6 +68,9 @@ const COREDUMP: u32 = CUctx_flags::CU_CTX_COREDUMP_ENABLE.0;
 /// A context that is created with this flag reports [`COREDUMP`] instead.
 const USER_COREDUMP: u32 = CUctx_flags::CU_CTX_USER_COREDUMP_ENABLE.0;
 
+/// Synchronous copies and fills in a context with this flag always wait.
+const SYNC_MEMOPS: u32 = CUctx_flags::CU_CTX_SYNC_MEMOPS.0;
+
 static TABLE: Table<Context> = Table::new(HandleKind::Context);
 
 /// Returns the table of contexts that are not destroyed. A primary context stays in it while it is not active.
@@ -287,6 +290,11 @@ impl Context {
 
     pub(crate) fn flags(&self) -> u32 {
         self.flags.load(Relaxed)
+    }
+
+    /// Returns true if the context has the flag `CU_CTX_SYNC_MEMOPS`.
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.flags() & SYNC_MEMOPS != 0
     }
 
     /// Sets the flags, except for those that are fixed at creation.

@@ -120,21 +120,20 @@ impl Device {
     }
 }
 
-/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Ignores text
-/// after a number; driver 580 ignores text after the last one.
+/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Like driver 580,
+/// ignores text after the last number.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
-    let number = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_hexdigit());
-        u32::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
-    };
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
+    let last = |text: &str| u32::from_str_radix(&text[..digits(text)], 16).ok();
+    let number = |text: &str| last(text).filter(|_| digits(text) == text.len());
     let parts: Vec<&str> = id.trim_start().split(':').collect();
     let (slot, function) = match parts.last()?.split_once('.') {
-        Some((slot, function)) => (slot, number(function)),
-        None => (*parts.last()?, None),
+        Some((slot, function)) => (number(slot)?, Some(last(function)?)),
+        None => (last(parts.last()?)?, None),
     };
     match parts[..] {
-        [domain, bus, _] => Some((number(domain)?, number(bus)?, number(slot)?, function.unwrap_or(0))),
-        [bus, _] => Some((0, number(bus)?, number(slot)?, function?)),
+        [domain, bus, _] => Some((number(domain)?, number(bus)?, slot, function.unwrap_or(0))),
+        [bus, _] => Some((0, number(bus)?, slot, function?)),
         _ => None,
     }
 }
@@ -164,10 +163,30 @@ mod tests {
 
     #[test]
     fn pci_addresses_have_three_forms() {
-        for same in ["0000:1f:02.0", "0:1F:2", "1f:02.0", "0000:1F:02.0x"] {
+        for same in [
+            "0000:1f:02.0",
+            "0:1F:2",
+            "1f:02.0",
+            "0000:1F:02.0x",
+            "0000:1F:02.0 x",
+            "0:1F:2x",
+        ] {
             assert_eq!(pci_address(same), Some((0, 0x1f, 2, 0)), "{same}");
         }
-        for bad in ["", "junk", "0", "1f:02", "::", "0000:1f:", "1:2:3:4"] {
+        for bad in [
+            "",
+            "junk",
+            "0",
+            "1f:02",
+            "::",
+            "0000:1f:",
+            "1:2:3:4",
+            "0x:1f:2.0",
+            "0:1fx:2.0",
+            "0:1f:2x.0",
+            "1f x:2.0",
+            "0:1f:2.",
+        ] {
             assert_eq!(pci_address(bad), None, "{bad}");
         }
     }
