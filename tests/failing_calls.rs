@@ -123,6 +123,22 @@ fn failures_of_one_thread_are_independent() {
     assert_eq!(create(), Ok(()));
 }
 
+#[test]
+fn two_guards_count_a_call_once() {
+    let context = context();
+    let second = Fail::nth(Function::cuMemAlloc, 2, OUT_OF_MEMORY);
+    let (one, other) = (second.in_this_thread(), second.clone().in_this_thread());
+    let buffer = || DeviceBuffer::from_slice(&context, &[1]).map_err(|error| error.code());
+    buffer().unwrap();
+    assert_eq!(second.failed(), 0);
+    assert_eq!(buffer().unwrap_err(), OUT_OF_MEMORY);
+    assert_eq!(second.failed(), 1);
+    drop(one);
+    buffer().unwrap();
+    drop(other);
+    assert_eq!(second.failed(), 1);
+}
+
 /// A context that could not be popped is still current and must not be destroyed.
 #[test]
 fn a_context_that_could_not_be_popped_stays() {

@@ -88,6 +88,12 @@ impl Fail {
 }
 
 impl Fail {
+    /// Returns true if both have the same count of calls, because one is a clone of the other.
+    #[inline]
+    fn shares_count(&self, other: &Fail) -> bool {
+        Arc::ptr_eq(&self.seen, &other.seen)
+    }
+
     /// Counts a call and returns true if it must fail.
     #[inline]
     fn count_and_check(&self, function: Function) -> bool {
@@ -99,7 +105,8 @@ impl Fail {
     }
 
     /// Applies to the calls of this thread, instead of all threads, until the returned guard is dropped. Only calls
-    /// through a library that has the hook [`FailInThread`] are counted and can fail.
+    /// through a library that has the hook [`FailInThread`] are counted and can fail. While several guards of this hook
+    /// and its clones are alive in a thread, a call counts once.
     #[inline]
     #[must_use = "calls fail only until the guard is dropped"]
     pub fn in_this_thread(&self) -> Failing {
@@ -162,7 +169,10 @@ impl Interposer for FailInThread {
         // an error while the thread ends and its list of guards is gone; the call is then forwarded.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
-            let hit = failing.iter().filter(|fail| fail.count_and_check(call.function()));
+            // Several guards of one `Fail`, or of its clones, count the call once.
+            let is_first = |(i, fail): &(usize, &Fail)| !failing[..*i].iter().any(|other| other.shares_count(fail));
+            let hooks = failing.iter().enumerate().filter(is_first).map(|(_, fail)| fail);
+            let hit = hooks.filter(|fail| fail.count_and_check(call.function()));
             hit.map(|fail| fail.code).reduce(|first, _| first)
         });
         code.ok().flatten().unwrap_or_else(|| call.forward())
