@@ -17,7 +17,7 @@ use cuda_driver::sys::library::{is_privileged, search_places};
 pub use surroundings::Surroundings;
 
 use crate::findings::{Attempt, AttemptResult, Choice, Driver, DriverLibrary, Ending, Findings, KernelRun, Process};
-use crate::probe::{Place, Prober, Task};
+use crate::probe::{Place, Prober, Task, loading};
 
 /// Observes the machine, and examines its driver in child processes.
 #[must_use]
@@ -58,10 +58,14 @@ fn examine(surroundings: &Surroundings, prober: &Prober, findings: &mut Findings
     let (driver, ending) = prober.run::<Driver>(&task);
     findings.driver = driver;
     findings.driver_ending = ending;
+    let mut interrupted = interrupted(&findings.driver_ending);
     for place in places.iter().skip(findings.driver.attempts.len()) {
+        let message = interrupted.take_if(|(step, _)| *step == loading(place));
         findings.driver.attempts.push(Attempt {
             place: place.to_string(),
-            result: AttemptResult::NotTried,
+            result: message.map_or(AttemptResult::NotTried, |(_, message)| AttemptResult::Failed {
+                message,
+            }),
         });
     }
     if findings.driver_ending != Ending::Completed {
@@ -71,6 +75,15 @@ fn examine(surroundings: &Surroundings, prober: &Prober, findings: &mut Findings
         return;
     };
     findings.kernel_runs = kernel_runs(&places, library, &findings.driver, prober);
+}
+
+/// Returns the step in which the process that examined the driver ended early, and its end in words.
+fn interrupted(ending: &Ending) -> Option<(&str, String)> {
+    match ending {
+        Ending::Crashed { step, status, .. } => Some((step, format!("the process that loaded it ended with {status}"))),
+        Ending::TimedOut { step, seconds } => Some((step, format!("loading it did not end within {seconds} seconds"))),
+        Ending::NotNeeded | Ending::Completed | Ending::NotStarted { .. } => None,
+    }
 }
 
 /// Returns the places to look for the driver, in order.

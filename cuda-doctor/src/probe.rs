@@ -9,6 +9,7 @@ mod progress;
 mod task;
 
 pub use child::examine;
+pub(crate) use driver::loading;
 pub use open::{Open, open};
 pub use prober::Prober;
 pub use task::{Place, Task};

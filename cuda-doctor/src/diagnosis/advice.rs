@@ -72,6 +72,14 @@ pub(super) fn start_container(runtime: &str) -> String {
             "start the container with `--device nvidia.com/gpu=all`; the host needs the driver and NVIDIA's container toolkit"
         }
         "apptainer" => "start the container with `--nv`; the host needs the driver",
+        "lxc" => {
+            "add the GPU to the container (Incus or LXD: `config device add NAME gpu gpu` and `nvidia.runtime=true`; LXC: its hook \
+             `nvidia`); the host needs the driver and NVIDIA's container toolkit"
+        }
+        "systemd-nspawn" => {
+            "start the container with `--bind=` for /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm, allow these devices \
+             (DeviceAllow=), and install the CUDA libraries of the host's driver in it; the host needs the driver"
+        }
         _ => "start the container with `--gpus all`; the host needs the driver and NVIDIA's container toolkit",
     };
     or_software(how)

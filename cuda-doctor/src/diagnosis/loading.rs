@@ -174,8 +174,8 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
             Cause::ThirtyTwoBit,
             Severity::Broken,
             format!(
-                "{} is the driver's library for 32-bit programs, and no 64-bit library is installed.",
-                file.path
+                "{} is the driver's library for 32-bit programs, and no 64-bit library for {} is installed.",
+                file.path, findings.process.architecture
             ),
             "install the driver's 64-bit libraries (on Debian and Ubuntu the package libcuda1 or libnvidia-compute).",
         ));

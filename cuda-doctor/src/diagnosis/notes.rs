@@ -96,14 +96,57 @@ fn software_not_contained(findings: &Findings) -> Option<Problem> {
     })
 }
 
-/// Notes a variable that is ignored because this process is privileged.
+/// Notes variables with paths that are ignored because this process is privileged.
 fn ignored(findings: &Findings) -> Option<Problem> {
-    let is_set = findings.variable("CUDA_DRIVER_LIBRARY").is_some();
-    (findings.process.is_privileged && is_set && findings.choice == Choice::Search).then(|| {
+    if !findings.process.is_privileged || findings.choice != Choice::Search {
+        return None;
+    }
+    let is_path = |value: &&str| !matches!(*value, "software" | "system");
+    let driver = findings.variable("CUDA_DRIVER").filter(is_path).map(|_| "CUDA_DRIVER");
+    let library = findings.variable("CUDA_DRIVER_LIBRARY").map(|_| "CUDA_DRIVER_LIBRARY");
+    let names: Vec<&str> = driver.into_iter().chain(library).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| {
         note(
             Cause::Variable,
-            "CUDA_DRIVER_LIBRARY is ignored because this process is privileged.".to_owned(),
+            format!(
+                "{} {verb} ignored because this process is privileged.",
+                names.join(" and ")
+            ),
             "",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, ignored};
+    use crate::findings::Variable;
+
+    #[test]
+    fn a_privileged_process_notes_the_paths_that_it_ignores() {
+        let text = |variables: &[(&str, &str)], is_privileged| {
+            let mut findings = Findings::default();
+            findings.process.is_privileged = is_privileged;
+            findings.variables = variables
+                .iter()
+                .map(|(name, value)| Variable {
+                    name: (*name).to_owned(),
+                    value: (*value).to_owned(),
+                    effect: String::new(),
+                })
+                .collect();
+            ignored(&findings).map(|note| note.text)
+        };
+        let (driver, library) = (("CUDA_DRIVER", "/a/libcuda.so.1"), ("CUDA_DRIVER_LIBRARY", "/b"));
+        let expected = |names: &str| Some(format!("{names} ignored because this process is privileged."));
+        assert_eq!(text(&[driver], true), expected("CUDA_DRIVER is"));
+        assert_eq!(text(&[library], true), expected("CUDA_DRIVER_LIBRARY is"));
+        assert_eq!(
+            text(&[driver, library], true),
+            expected("CUDA_DRIVER and CUDA_DRIVER_LIBRARY are")
+        );
+        assert_eq!(text(&[("CUDA_DRIVER", "system")], true), None);
+        assert_eq!(text(&[driver, library], false), None);
+    }
 }

@@ -45,13 +45,12 @@ pub enum AttemptResult {
         /// The stub's path.
         path: String,
     },
-    /// The library could not be loaded, or is not a driver.
+    /// The library could not be loaded, is not a driver, or ended the process that loaded it.
     Failed {
-        /// The reason: the system's message, where there is one.
+        /// The reason: the system's message, where there is one, or the end of the process.
         message: String,
     },
-    /// The place was not tried, because an earlier one holds the driver. Also the result of a place if the process that
-    /// examined the driver ended before it had loaded a library from there.
+    /// The place was not tried, because an earlier one holds the driver, or ended the process that examined the driver.
     NotTried,
 }
 

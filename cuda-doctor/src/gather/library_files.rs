@@ -11,7 +11,7 @@ use crate::findings::{LibraryFile, LibraryRole};
 use crate::library_version::library_version;
 
 /// Folders of drivers and toolkits. `*` stands for the rest of a name.
-const FOLDERS: [&str; 24] = [
+const FOLDERS: [&str; 26] = [
     "/usr/lib/wsl/lib",
     "/run/opengl-driver/lib",
     "/usr/lib/x86_64-linux-gnu",
@@ -22,6 +22,7 @@ const FOLDERS: [&str; 24] = [
     "/usr/lib/aarch64-linux-gnu/nvidia/current",
     "/usr/lib/aarch64-linux-gnu/tegra",
     "/usr/lib/aarch64-linux-gnu/stubs",
+    "/usr/lib/powerpc64le-linux-gnu",
     "/usr/lib/i386-linux-gnu",
     "/usr/lib64",
     "/usr/lib64/nvidia",
@@ -33,6 +34,7 @@ const FOLDERS: [&str; 24] = [
     "/usr/local/cuda*/lib64/stubs",
     "/usr/local/cuda*/targets/x86_64-linux/lib/stubs",
     "/usr/local/cuda*/targets/sbsa-linux/lib/stubs",
+    "/usr/local/cuda*/targets/ppc64le-linux/lib/stubs",
     "/opt/cuda/lib64/stubs",
     "/opt/cuda/targets/x86_64-linux/lib/stubs",
     "/.singularity.d/libs",

@@ -25,6 +25,11 @@ pub(super) fn examine(places: &[Place], is_named: bool, open: Open<'_>, output: 
     complete(&driver, output);
 }
 
+/// Returns the name of the step that loads a library from a place.
+pub(crate) fn loading(place: &Place) -> String {
+    format!("loading {place}")
+}
+
 /// Loads the driver from the first place that has one, as the loader's search does.
 fn load(
     places: &[Place],
@@ -34,7 +39,7 @@ fn load(
     output: &mut dyn Write,
 ) -> Option<&'static Library> {
     for place in places {
-        begin(format!("loading {place}"), driver, output);
+        begin(loading(place), driver, output);
         let (result, library) = match open(place) {
             Err(message) => (AttemptResult::Failed { message }, None),
             Ok(library) => match library.path().filter(|path| !is_named && is_stub(path)) {

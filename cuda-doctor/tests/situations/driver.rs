@@ -23,6 +23,8 @@ pub(crate) enum Driver {
     Init(u32),
     /// A driver whose `cuInit` ends the process.
     Crash,
+    /// A library that ends the process when it is loaded.
+    CrashAtLoad,
     /// A driver whose `cuInit` never returns.
     Hang,
     /// A driver that reports launches as successful and does nothing.
@@ -46,6 +48,9 @@ impl Driver {
         }
         if self == Self::File || !Path::new(path).exists() {
             return cuda_doctor::open(place);
+        }
+        if self == Self::CrashAtLoad {
+            std::process::abort();
         }
         // SAFETY: the functions are the software driver's, or have the same types.
         let library = unsafe { Library::from_resolver("the driver of a test", move |symbol| self.resolve(symbol)) };
@@ -124,6 +129,7 @@ impl FromStr for Driver {
             Self::Software,
             Self::Gpu,
             Self::Crash,
+            Self::CrashAtLoad,
             Self::Hang,
             Self::LazyLaunch,
             Self::Init(803),

@@ -359,6 +359,55 @@ fn thirty_two_bits() {
 }
 
 #[test]
+fn libraries_for_other_processors() {
+    let foreign = Tree::new("powerpc").driver_for_powerpc();
+    let report = Report::new(&foreign, Driver::File);
+    report.assert(
+        Verdict::Broken,
+        Cause::OtherProcessor,
+        "install the driver for this processor",
+    );
+    report.assert_text("/usr/lib/powerpc64le-linux-gnu/libcuda.so.1 is for powerpc64");
+    // The 64-bit library of another processor is no help.
+    let both = Tree::new("powerpc-32").driver_for_powerpc().driver_for_32_bits();
+    let report = Report::new(&both, Driver::File);
+    report.assert(
+        Verdict::Broken,
+        Cause::ThirtyTwoBit,
+        "install the driver's 64-bit libraries",
+    );
+    report.assert_text(&format!(
+        "no 64-bit library for {} is installed",
+        std::env::consts::ARCH
+    ));
+}
+
+#[test]
+fn library_that_crashes_when_it_is_loaded() {
+    let report = Report::new(&Tree::new("crash-at-load").driver(VERSION), Driver::CrashAtLoad);
+    report.assert(Verdict::Broken, Cause::Crash, "restart the machine");
+    let attempts = &report.findings.driver.attempts;
+    let crashed = attempts.iter().find_map(|attempt| match &attempt.result {
+        AttemptResult::Failed { message } if message.contains("signal 6") => Some(&attempt.place),
+        _ => None,
+    });
+    assert!(
+        crashed.is_some_and(|place| place.contains("libcuda.so")),
+        "{attempts:?}"
+    );
+    report.assert_text("the process that loaded it ended with signal 6 (abort)");
+}
+
+#[test]
+fn advice_for_system_containers() {
+    for (runtime, advice) in [("lxc", "config device add NAME gpu gpu"), ("systemd-nspawn", "--bind=")] {
+        let tree = Tree::new(&format!("container-{runtime}")).variable("container", runtime);
+        let report = Report::new(&tree, Driver::File);
+        report.assert(Verdict::NoGpu, Cause::Container, advice);
+    }
+}
+
+#[test]
 fn driver_that_crashes() {
     let report = Report::new(&Tree::new("crash").driver(VERSION), Driver::Crash);
     report.assert(Verdict::Broken, Cause::Crash, "restart the machine");

@@ -112,6 +112,14 @@ impl Tree {
         self
     }
 
+    /// Installs a driver's library for 64-bit PowerPC.
+    pub(crate) fn driver_for_powerpc(self) -> Self {
+        let mut header = elf(2);
+        header[18] = 21;
+        self.file("usr/lib/powerpc64le-linux-gnu/libcuda.so.1", header);
+        self
+    }
+
     /// Installs a toolkit with its stub library.
     pub(crate) fn toolkit(self) -> Self {
         self.file("usr/local/cuda-13.5/lib64/stubs/libcuda.so", elf(2));
