@@ -85,7 +85,7 @@ impl Emitter<'_> {
             _ => return None,
         };
         let used = inst.dsts.iter().flatten().any(|reg| self.is_read_behind(*reg));
-        if used || m.ty.is_float() || m.vec != 1 || !ordered::has_any_order(op, m) {
+        if used || m.ty.is_float() || m.vec != 1 || !ordered::is_order_free(op, m) {
             return None;
         }
         let addresses = self.addresses_of(inst, m, m.ty.size())?;

@@ -10,7 +10,7 @@ use crate::lanes::{self, Mask, thread_of};
 use crate::memory::buffer::Buffer;
 use crate::memory_budget::MemoryReservation;
 use crate::warp::frame::{Frames, WarpPosition};
-use crate::warp::phase::{self, Phase};
+use crate::warp::phase::{self, PhaseEnd};
 use crate::warp::{Arrival, Pause, Warp};
 use ptx::ir::{BarOp, BoolOp};
 
@@ -275,18 +275,18 @@ impl Block {
         let block = (self.index, shape.number(self.index));
         loop {
             match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE, end) {
-                Phase::End => {
+                PhaseEnd::End => {
                     self.states.fill(WarpState::Done);
                     (self.left, self.together) = (0, None);
                     return Some(Outcome::Done);
                 }
-                Phase::Barrier(next) => {
+                PhaseEnd::Barrier(next) => {
                     (at, self.together) = (next, Some(next));
                     if m.steps >= end || m.has_freed_much() {
                         return Some(Outcome::Share);
                     }
                 }
-                Phase::Apart => {
+                PhaseEnd::Apart => {
                     self.together = None;
                     return None;
                 }

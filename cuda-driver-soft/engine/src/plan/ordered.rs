@@ -66,7 +66,7 @@ fn depends_on_threads(inst: &Inst, read: &ReadRegisters) -> Option<Space> {
 }
 
 /// Returns true if an atomic operation without a result has the same effect in any order of threads.
-pub(crate) fn has_any_order(op: AtomOp, m: &MemMods) -> bool {
+pub(crate) fn is_order_free(op: AtomOp, m: &MemMods) -> bool {
     !order_matters(op, m.ty, false, m.order)
 }
 

@@ -457,7 +457,7 @@ impl Warp {
                 && of_warp.all(|(slot, width, step)| frame.file.is_affine(*slot, *width, *step, LANES as u32))
         };
         if !affine {
-            self.in_vain += 1;
+            self.vain_returns += 1;
         }
         affine.then_some((compiled, entry))
     }
@@ -543,8 +543,8 @@ impl Warp {
         let steps = if compiled.ordered { steps.min(fewest) } else { steps };
         m.steps += steps;
         m.compiled_steps += steps;
-        self.in_vain = if steps < super::WORTH_COMING_BACK {
-            self.in_vain + 1
+        self.vain_returns = if steps < super::WORTH_COMING_BACK {
+            self.vain_returns + 1
         } else {
             0
         };

@@ -96,7 +96,7 @@ pub(crate) struct Warp {
     /// Backward jumps since another split had its turn, including those before the warp was interrupted.
     since_turn: i64,
     /// Number of consecutive attempts to return to compiled code that failed or saved no time.
-    in_vain: u32,
+    vain_returns: u32,
     /// The instruction at which compiled code has left the warp, if it can continue there without a check of the
     /// registers.
     trusted: Option<u32>,
@@ -151,7 +151,7 @@ const TURN: i64 = 64;
 const WORTH_COMING_BACK: u64 = 24;
 /// Number of consecutive attempts to return to compiled code without benefit after which a warp stops trying, until its
 /// next block.
-const MOST_IN_VAIN: u32 = 3;
+const MOST_VAIN_RETURNS: u32 = 3;
 /// Limit on nested calls.
 const MAX_DEPTH: u32 = 4096;
 /// Limit on the registers of all frames of a warp in bytes.
@@ -188,7 +188,7 @@ impl Warp {
             local_reservation: MemoryReservation::default(),
             turn: 0,
             since_turn: 0,
-            in_vain: 0,
+            vain_returns: 0,
             trusted: None,
             order: None,
             is_behind: false,
@@ -222,7 +222,7 @@ impl Warp {
         self.parked.clear();
         self.turn = 0;
         self.since_turn = 0;
-        self.in_vain = 0;
+        self.vain_returns = 0;
         self.trusted = None;
         self.order = None;
         (self.is_behind, self.group_ends) = (false, None);
@@ -394,7 +394,7 @@ impl Warp {
             m.spaces.local_end = frame.local_end;
             if !std::mem::take(&mut left)
                 && mask == lanes::FULL
-                && (self.in_vain < MOST_IN_VAIN || frames.is_leaving())
+                && (self.vain_returns < MOST_VAIN_RETURNS || frames.is_leaving())
                 && self.ready.is_empty()
                 && self.parked.is_empty()
                 && let Some(compiled) = self.compiled_entry(frames, id, pc)

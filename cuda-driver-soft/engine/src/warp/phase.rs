@@ -16,9 +16,9 @@ use crate::lanes::{FULL, LANES};
 /// Number of barriers of a block.
 const BARRIERS: u32 = 16;
 
-/// The end of a phase.
+/// The reason why [`run`] has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum PhaseEnd {
     /// All threads have exited.
     End,
     /// All threads have passed a barrier, and are at this instruction.
@@ -86,18 +86,18 @@ pub(crate) fn run(
     mut at: u32,
     share: i64,
     end: u64,
-) -> Phase {
+) -> PhaseEnd {
     let together = frames.compiled().zip(frames.kernel());
     let entered = together.and_then(|(compiled, code)| Some((compiled, code, compiled.entry(at)?)));
     let Some((compiled, code, mut entry)) = entered else {
         warps.iter_mut().for_each(|warp| warp.be_ready_at(frames, block, at));
-        return Phase::Apart;
+        return PhaseEnd::Apart;
     };
     m.switch_to(code.id, code.caches);
     let mut bases = [std::ptr::null_mut(); MOST_WARPS];
     for (base, warp) in bases.iter_mut().zip(warps.iter_mut()) {
         let Some(frame) = warp.frames[0].as_mut() else {
-            return Phase::Apart;
+            return PhaseEnd::Apart;
         };
         *base = frame.file.regs().frame();
         m.spaces.local_end = frame.local_fixed;
@@ -123,12 +123,12 @@ pub(crate) fn run(
         m.steps += steps + warps.len() as u64;
         let Some(next) = next else {
             m.context = Some(context);
-            return Phase::End;
+            return PhaseEnd::End;
         };
         let found = compiled.entry_after(entry, next);
         let Some(found) = found.filter(|_| m.steps < end && !m.has_freed_much()) else {
             m.context = Some(context);
-            return Phase::Barrier(next);
+            return PhaseEnd::Barrier(next);
         };
         (at, entry) = (next, found);
         begin(&mut context, compiled, share);
@@ -165,7 +165,7 @@ pub(crate) fn run(
         warp.group_ends = Some(ends);
     }
     m.context = Some(context);
-    Phase::Apart
+    PhaseEnd::Apart
 }
 
 /// Returns true if an instruction is a plain barrier with a valid number.
