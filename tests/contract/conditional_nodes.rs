@@ -50,17 +50,17 @@ fn has_conditional_nodes() -> bool {
 }
 
 /// A context with the kernels of [`PTX`] and those of the other graph tests.
-struct Bench {
+struct Conditionals {
     steps: Steps,
     count: CUfunction,
     set: CUfunction,
 }
 
-impl Bench {
+impl Conditionals {
     fn new() -> Self {
         let mut steps = Steps::new();
         let module = steps.gpu.text(PTX);
-        Bench {
+        Conditionals {
             count: steps.gpu.function(module, "count"),
             set: steps.gpu.function(module, "set"),
             steps,
@@ -180,7 +180,7 @@ fn the_value_selects_the_body() {
     if !has_conditional_nodes() {
         return;
     }
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     let cases = [
         (IF, 1, 1, [1, 0, 0]),
         (IF, 1, 5, [1, 0, 0]),
@@ -195,21 +195,21 @@ fn the_value_selects_the_body() {
     ];
     for (kind, bodies, value, expected) in cases {
         let graph = graph();
-        let handle = bench.handle(graph, Some(value));
-        let (node, all) = bench.node(graph, &[], handle, (kind, bodies));
+        let handle = conditionals.handle(graph, Some(value));
+        let (node, all) = conditionals.node(graph, &[], handle, (kind, bodies));
         let mut type_ = CUgraphNodeType(0);
         ok!(cuGraphNodeGetType(node, &raw mut type_));
         assert_eq!(type_, CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL);
         for (body, number) in all.iter().zip(0..) {
-            bench.fill(*body, number, number as u32 + 1);
+            conditionals.fill(*body, number, number as u32 + 1);
         }
         let exec = instantiate(graph);
         for _ in 0..2 {
-            assert_eq!(bench.run(exec)[..3], expected, "{kind:?} {bodies} {value}");
+            assert_eq!(conditionals.run(exec)[..3], expected, "{kind:?} {bodies} {value}");
         }
         ok!(cuGraphDestroy(graph));
         // The executable graph has bodies and a value of its own.
-        assert_eq!(bench.run(exec)[..3], expected);
+        assert_eq!(conditionals.run(exec)[..3], expected);
         ok!(cuGraphExecDestroy(exec));
     }
 }
@@ -219,35 +219,40 @@ fn kernels_set_the_value() {
     if !has_conditional_nodes() {
         return;
     }
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     // A loop, and a node after it.
     let g = graph();
-    let handle = bench.handle(g, Some(1));
-    let (node, bodies) = bench.node(g, &[], handle, (WHILE, 1));
-    let first = bench.count(bodies[0], &[], handle, (0, 10));
-    let arguments = &mut arguments![bench.steps.data + 4, 1u32];
-    bench.kernel(bodies[0], &[first], bench.steps.step, arguments.pointers().as_mut_ptr());
-    let arguments = &mut arguments![bench.steps.data, 7u32];
-    bench.kernel(g, &[node], bench.steps.step, arguments.pointers().as_mut_ptr());
+    let handle = conditionals.handle(g, Some(1));
+    let (node, bodies) = conditionals.node(g, &[], handle, (WHILE, 1));
+    let first = conditionals.count(bodies[0], &[], handle, (0, 10));
+    let arguments = &mut arguments![conditionals.steps.data + 4, 1u32];
+    conditionals.kernel(
+        bodies[0],
+        &[first],
+        conditionals.steps.step,
+        arguments.pointers().as_mut_ptr(),
+    );
+    let arguments = &mut arguments![conditionals.steps.data, 7u32];
+    conditionals.kernel(g, &[node], conditionals.steps.step, arguments.pointers().as_mut_ptr());
     let exec = instantiate(g);
     for _ in 0..2 {
-        assert_eq!(bench.run(exec)[..2], [107, 1_111_111_111]);
+        assert_eq!(conditionals.run(exec)[..2], [107, 1_111_111_111]);
     }
     // Many launches, without waiting in between.
     for _ in 0..20 {
-        ok!(cuGraphLaunch(exec, bench.steps.stream));
+        ok!(cuGraphLaunch(exec, conditionals.steps.stream));
     }
-    ok!(cuStreamSynchronize(bench.steps.stream));
+    ok!(cuStreamSynchronize(conditionals.steps.stream));
     ok!(cuGraphExecDestroy(exec));
     // A kernel before the node sets the value.
     for (value, expected) in [(0, [0, 0, 0]), (3, [5, 0, 0])] {
         let g = graph();
-        let handle = bench.handle(g, None);
+        let handle = conditionals.handle(g, None);
         let mut arguments = arguments![handle, value];
-        let kernel = bench.kernel(g, &[], bench.set, arguments.pointers().as_mut_ptr());
-        let (_, bodies) = bench.node(g, &[kernel], handle, (IF, 1));
-        bench.fill(bodies[0], 0, 5);
-        assert_eq!(bench.run(instantiate(g))[..3], expected);
+        let kernel = conditionals.kernel(g, &[], conditionals.set, arguments.pointers().as_mut_ptr());
+        let (_, bodies) = conditionals.node(g, &[kernel], handle, (IF, 1));
+        conditionals.fill(bodies[0], 0, 5);
+        assert_eq!(conditionals.run(instantiate(g))[..3], expected);
     }
 }
 
@@ -256,20 +261,20 @@ fn nodes_in_bodies() {
     if !has_conditional_nodes() {
         return;
     }
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     // A loop of two rounds; in each of them an inner loop of four rounds.
     let g = graph();
-    let outer = bench.handle(g, Some(1));
-    let (_, bodies) = bench.node(g, &[], outer, (WHILE, 1));
-    let inner = bench.handle(g, None);
-    let zero = bench.fill(bodies[0], 1, 0);
+    let outer = conditionals.handle(g, Some(1));
+    let (_, bodies) = conditionals.node(g, &[], outer, (WHILE, 1));
+    let inner = conditionals.handle(g, None);
+    let zero = conditionals.fill(bodies[0], 1, 0);
     let mut arguments = arguments![inner, 1u32];
-    let set = bench.kernel(bodies[0], &[zero], bench.set, arguments.pointers().as_mut_ptr());
-    let (inside, inner_bodies) = bench.node(bodies[0], &[set], inner, (WHILE, 1));
-    let count = bench.count(inner_bodies[0], &[], inner, (1, 4));
-    let mut arguments = arguments![bench.steps.data + 8, 1u32];
+    let set = conditionals.kernel(bodies[0], &[zero], conditionals.set, arguments.pointers().as_mut_ptr());
+    let (inside, inner_bodies) = conditionals.node(bodies[0], &[set], inner, (WHILE, 1));
+    let count = conditionals.count(inner_bodies[0], &[], inner, (1, 4));
+    let mut arguments = arguments![conditionals.steps.data + 8, 1u32];
     let child = graph();
-    bench.kernel(child, &[], bench.steps.step, arguments.pointers().as_mut_ptr());
+    conditionals.kernel(child, &[], conditionals.steps.step, arguments.pointers().as_mut_ptr());
     let mut node = ptr::null_mut();
     ok!(cuGraphAddChildGraphNode(
         &raw mut node,
@@ -278,8 +283,8 @@ fn nodes_in_bodies() {
         1,
         child
     ));
-    let copy = copy_params(bench.steps.data + 12, bench.steps.data + 4, 4);
-    let (graph, context) = (inner_bodies[0], bench.context());
+    let copy = copy_params(conditionals.steps.data + 12, conditionals.steps.data + 4, 4);
+    let (graph, context) = (inner_bodies[0], conditionals.context());
     ok!(cuGraphAddMemcpyNode(
         &raw mut node,
         graph,
@@ -288,8 +293,8 @@ fn nodes_in_bodies() {
         &raw const copy,
         context
     ));
-    bench.count(bodies[0], &[inside], outer, (0, 2));
-    assert_eq!(bench.run(instantiate(g)), [2, 4, 11_111_111, 4]);
+    conditionals.count(bodies[0], &[inside], outer, (0, 2));
+    assert_eq!(conditionals.run(instantiate(g)), [2, 4, 11_111_111, 4]);
 }
 
 #[test]
@@ -297,50 +302,50 @@ fn graphs_with_conditional_nodes() {
     if !has_conditional_nodes() {
         return;
     }
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     let mut c = Codes::new();
     let g = graph();
-    let handle = bench.handle(g, Some(1));
-    let (node, bodies) = bench.node(g, &[], handle, (IF, 2));
-    let inside = bench.fill(bodies[0], 0, 3);
+    let handle = conditionals.handle(g, Some(1));
+    let (node, bodies) = conditionals.node(g, &[], handle, (IF, 2));
+    let inside = conditionals.fill(bodies[0], 0, 3);
     let (mut copy, mut exec) = (ptr::null_mut(), ptr::null_mut());
     is!(c, 801, cuGraphClone(&raw mut copy, g));
     is!(c, 801, cuGraphClone(&raw mut copy, bodies[0]));
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, bodies[0], 0));
     is!(c, 1, cuGraphDestroy(bodies[0]));
-    let mut params = bench.params(handle, IF, 2);
+    let mut params = conditionals.params(handle, IF, 2);
     is!(c, 801, cuGraphNodeSetParams(node, &raw mut params));
     let first = instantiate(g);
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
     is!(c, 0, cuGraphExecDestroy(first));
     let first = instantiate(g);
-    assert_eq!(bench.run(first)[0], 3);
+    assert_eq!(conditionals.run(first)[0], 3);
     // The nodes of a body can be changed.
-    let new = fill_params(bench.steps.data, 4, 1);
+    let new = fill_params(conditionals.steps.data, 4, 1);
     is!(c, 0, cuGraphMemsetNodeSetParams(inside, &raw const new));
-    assert_eq!(bench.run(first)[0], 3);
+    assert_eq!(conditionals.run(first)[0], 3);
     is!(c, 0, cuGraphExecDestroy(first));
     let first = instantiate(g);
-    assert_eq!(bench.run(first)[0], 4);
+    assert_eq!(conditionals.run(first)[0], 4);
     is!(c, 0, cuGraphExecDestroy(first));
     // The handle of a destroyed node is free again.
     is!(c, 0, cuGraphDestroyNode(node));
-    let (_, bodies) = bench.node(g, &[], handle, (IF, 1));
-    bench.fill(bodies[0], 0, 6);
+    let (_, bodies) = conditionals.node(g, &[], handle, (IF, 1));
+    conditionals.fill(bodies[0], 0, 6);
     let first = instantiate(g);
-    assert_eq!(bench.run(first)[0], 6);
+    assert_eq!(conditionals.run(first)[0], 6);
     // An update takes over the nodes of the bodies.
     let other = graph();
-    let handle = bench.handle(other, Some(1));
-    let (_, bodies) = bench.node(other, &[], handle, (IF, 1));
-    bench.fill(bodies[0], 0, 7);
+    let handle = conditionals.handle(other, Some(1));
+    let (_, bodies) = conditionals.node(other, &[], handle, (IF, 1));
+    conditionals.fill(bodies[0], 0, 7);
     let mut info = CUgraphExecUpdateResultInfo::default();
     is!(c, 0, cuGraphExecUpdate_v2(first, other, &raw mut info));
-    assert_eq!(bench.run(first)[0], 7);
+    assert_eq!(conditionals.run(first)[0], 7);
     // A capture adds nodes to a body.
     let g = graph();
-    let handle = bench.handle(g, Some(1));
-    let (_, bodies) = bench.node(g, &[], handle, (IF, 1));
+    let handle = conditionals.handle(g, Some(1));
+    let (_, bodies) = conditionals.node(g, &[], handle, (IF, 1));
     let (none, mode, mut captured) = (ptr::null(), CUstreamCaptureMode(0), ptr::null_mut());
     let s = stream(1);
     is!(
@@ -348,10 +353,10 @@ fn graphs_with_conditional_nodes() {
         0,
         cuStreamBeginCaptureToGraph(s, bodies[0], none, ptr::null(), 0, mode)
     );
-    is!(c, 0, cuMemsetD32Async(bench.steps.data, 9, 1, s));
+    is!(c, 0, cuMemsetD32Async(conditionals.steps.data, 9, 1, s));
     is!(c, 0, cuStreamEndCapture(s, &raw mut captured));
     assert_eq!(captured, bodies[0]);
-    assert_eq!(bench.run(instantiate(g))[0], 9);
+    assert_eq!(conditionals.run(instantiate(g))[0], 9);
 }
 
 #[test]
@@ -359,9 +364,9 @@ fn wrong_handles_and_nodes() {
     if !has_conditional_nodes() {
         return;
     }
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     let mut c = Codes::new();
-    let (g, context) = (graph(), bench.context());
+    let (g, context) = (graph(), conditionals.context());
     let mut handle = 0;
     is!(
         c,
@@ -374,10 +379,10 @@ fn wrong_handles_and_nodes() {
         201,
         cuGraphConditionalHandleCreate(&raw mut handle, g, ptr::null_mut(), 1, 1)
     );
-    let handle = bench.handle(g, Some(1));
+    let handle = conditionals.handle(g, Some(1));
     let mut node = ptr::null_mut();
     let mut add = |g, handle, kind, bodies| {
-        let mut params = bench.params(handle, kind, bodies);
+        let mut params = conditionals.params(handle, kind, bodies);
         let call = cuGraphAddNode_v2;
         crate::call!(call(&raw mut node, g, ptr::null(), ptr::null(), 0, &raw mut params)).0
     };
@@ -388,7 +393,7 @@ fn wrong_handles_and_nodes() {
             add(g, handle, kind, bodies),
         );
     }
-    let mut params = bench.params(handle, IF, 1);
+    let mut params = conditionals.params(handle, IF, 1);
     params.anonymous1.conditional.ctx = ptr::null_mut();
     let mut node = ptr::null_mut();
     is!(
@@ -417,12 +422,12 @@ fn nodes_that_no_body_can_have() {
         return;
     }
     extern "system" fn nothing(_: *mut std::ffi::c_void) {}
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     let unsupported = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     for kind in 0..4 {
         let g = graph();
-        let handle = bench.handle(g, Some(1));
-        let (_, bodies) = bench.node(g, &[], handle, (IF, 1));
+        let handle = conditionals.handle(g, Some(1));
+        let (_, bodies) = conditionals.node(g, &[], handle, (IF, 1));
         let (mut node, none, body) = (ptr::null_mut(), ptr::null(), bodies[0]);
         let mut expected = unsupported;
         let value = 5u32;
@@ -445,7 +450,7 @@ fn nodes_that_no_body_can_have() {
                     NumChannels: 1,
                 };
                 ok!(cuArrayCreate_v2(&raw mut array, &raw const descriptor));
-                let mut params = copy_params(0, bench.steps.data, 4);
+                let mut params = copy_params(0, conditionals.steps.data, 4);
                 assert_eq!(params.dstMemoryType, device);
                 (params.dstMemoryType, params.dstArray) = (CUmemorytype::CU_MEMORYTYPE_ARRAY, array);
                 ok!(cuGraphAddMemcpyNode(
@@ -454,11 +459,11 @@ fn nodes_that_no_body_can_have() {
                     none,
                     0,
                     &raw const params,
-                    bench.context()
+                    conditionals.context()
                 ));
             }
             _ => {
-                let mut params = copy_params(bench.steps.data, 0, 4);
+                let mut params = copy_params(conditionals.steps.data, 0, 4);
                 params.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
                 params.srcHost = (&raw const value).cast();
                 ok!(cuGraphAddMemcpyNode(
@@ -467,7 +472,7 @@ fn nodes_that_no_body_can_have() {
                     none,
                     0,
                     &raw const params,
-                    bench.context()
+                    conditionals.context()
                 ));
                 expected = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
             }
@@ -482,23 +487,23 @@ fn a_handle_that_no_graph_has() {
         if !has_conditional_nodes() {
             return;
         }
-        let bench = Bench::new();
+        let conditionals = Conditionals::new();
         let mut arguments = arguments![0x1234_5678_u64, 1u32];
         let g = graph();
-        bench.kernel(g, &[], bench.set, arguments.pointers().as_mut_ptr());
-        ok!(cuGraphLaunch(instantiate(g), bench.steps.stream));
-        let code = crate::call!(cuStreamSynchronize(bench.steps.stream));
+        conditionals.kernel(g, &[], conditionals.set, arguments.pointers().as_mut_ptr());
+        ok!(cuGraphLaunch(instantiate(g), conditionals.steps.stream));
+        let code = crate::call!(cuStreamSynchronize(conditionals.steps.stream));
         assert_eq!(code, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     });
 }
 
 #[test]
 fn a_cycle_is_named() {
-    let bench = Bench::new();
+    let conditionals = Conditionals::new();
     let mut c = Codes::new();
     let g = graph();
-    let first = bench.steps.digit(g, &[], 1);
-    let second = bench.steps.digit(g, &[first], 2);
+    let first = conditionals.steps.digit(g, &[], 1);
+    let second = conditionals.steps.digit(g, &[first], 2);
     is!(c, 0, cuGraphAddDependencies(g, &raw const second, &raw const first, 1));
     let structure = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     let (result, node) = refused(g);

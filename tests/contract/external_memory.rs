@@ -8,7 +8,7 @@ use crate::common::Codes;
 use crate::common::gpu::Gpu;
 use crate::{is, ok};
 
-const MIB2: u64 = 2 << 20;
+const TWO_MIB: u64 = 2 << 20;
 
 /// Creates memory that can be exported, and returns its handle and a descriptor of it.
 fn exported(bytes: u64) -> (CUmemGenericAllocationHandle, c_int) {
@@ -74,15 +74,15 @@ fn bytes(address: CUdeviceptr) -> [u8; 4] {
 fn imported_memory_is_mapped_more_than_once() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    let (handle, descriptor) = exported(2 * MIB2);
-    let memory = import(descriptor, 2 * MIB2);
-    let whole = map(memory, 0, 2 * MIB2);
-    let second = map(memory, MIB2, 4096);
+    let (handle, descriptor) = exported(2 * TWO_MIB);
+    let memory = import(descriptor, 2 * TWO_MIB);
+    let whole = map(memory, 0, 2 * TWO_MIB);
+    let second = map(memory, TWO_MIB, 4096);
     let inside = map(memory, 100, 100);
-    assert_eq!(inside.wrapping_sub(whole) % MIB2, 100);
-    assert_ne!(second, whole + MIB2);
+    assert_eq!(inside.wrapping_sub(whole) % TWO_MIB, 100);
+    assert_ne!(second, whole + TWO_MIB);
     let mut address = 0;
-    for (offset, size) in [(2 * MIB2, 4096), (0, 3 * MIB2), (0, 0)] {
+    for (offset, size) in [(2 * TWO_MIB, 4096), (0, 3 * TWO_MIB), (0, 0)] {
         let desc = part(offset, size);
         is!(
             c,
@@ -92,7 +92,7 @@ fn imported_memory_is_mapped_more_than_once() {
     }
     // The mappings keep the memory allocated.
     is!(c, 0, cuMemRelease(handle));
-    is!(c, 0, cuMemsetD8(whole, 7, 2 * MIB2 as usize));
+    is!(c, 0, cuMemsetD8(whole, 7, 2 * TWO_MIB as usize));
     assert_eq!((bytes(second), bytes(inside)), ([7; 4], [7; 4]));
     is!(c, 0, cuMemsetD8(inside + 4, 9, 2));
     assert_eq!(bytes(whole + 102), [7, 7, 9, 9]);
@@ -109,26 +109,26 @@ fn imported_memory_is_mapped_more_than_once() {
 fn imported_memory_is_the_memory_of_its_handle() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    let (handle, descriptor) = exported(MIB2);
-    let memory = import(descriptor, MIB2);
+    let (handle, descriptor) = exported(TWO_MIB);
+    let memory = import(descriptor, TWO_MIB);
     let external = map(memory, 4096, 4096);
     is!(c, 0, cuDestroyExternalMemory(memory));
     let mut virtual_address = 0;
-    ok!(cuMemAddressReserve(&raw mut virtual_address, MIB2 as usize, 0, 0, 0));
-    ok!(cuMemMap(virtual_address, MIB2 as usize, 0, handle, 0));
+    ok!(cuMemAddressReserve(&raw mut virtual_address, TWO_MIB as usize, 0, 0, 0));
+    ok!(cuMemMap(virtual_address, TWO_MIB as usize, 0, handle, 0));
     let mut access = CUmemAccessDesc {
         flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         ..Default::default()
     };
     access.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-    ok!(cuMemSetAccess(virtual_address, MIB2 as usize, &raw const access, 1));
+    ok!(cuMemSetAccess(virtual_address, TWO_MIB as usize, &raw const access, 1));
     is!(c, 0, cuMemsetD8(virtual_address + 4096, 5, 64));
     assert_eq!(bytes(external), [5; 4]);
     is!(c, 0, cuMemsetD8(external, 8, 64));
     is!(c, 0, cuMemFree(external));
     assert_eq!(bytes(virtual_address + 4096), [8; 4]);
-    ok!(cuMemUnmap(virtual_address, MIB2 as usize));
-    ok!(cuMemAddressFree(virtual_address, MIB2 as usize));
+    ok!(cuMemUnmap(virtual_address, TWO_MIB as usize));
+    ok!(cuMemAddressFree(virtual_address, TWO_MIB as usize));
     is!(c, 0, cuMemRelease(handle));
 }
 
@@ -137,8 +137,8 @@ fn imported_memory_is_the_memory_of_its_handle() {
 fn levels_of_arrays_are_mapped() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    let (handle, descriptor) = exported(2 * MIB2);
-    let memory = import(descriptor, 2 * MIB2);
+    let (handle, descriptor) = exported(2 * TWO_MIB);
+    let memory = import(descriptor, 2 * TWO_MIB);
     let desc = CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC {
         arrayDesc: CUDA_ARRAY3D_DESCRIPTOR {
             Width: 64,
@@ -166,9 +166,9 @@ fn levels_of_arrays_are_mapped() {
         (64, 3, 0, 0),
         (64, 7, 0, 0),
         (64, 8, 0, 1),
-        (64, 1, 2 * MIB2, 1),
+        (64, 1, 2 * TWO_MIB, 1),
         (512, 1, 65_536, 0),
-        (512, 1, MIB2, 0),
+        (512, 1, TWO_MIB, 0),
         (1024, 1, 0, 0),
         (1024, 2, 0, 1),
         (2048, 1, 0, 1),

@@ -8,7 +8,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, needs};
 use crate::{arguments, child, is, ok};
 
-const MIB2: usize = 2 << 20;
+const TWO_MIB: usize = 2 << 20;
 
 fn location(kind: CUmemLocationType) -> CUmemLocation {
     CUmemLocation {
@@ -44,9 +44,9 @@ fn shared_with_the_host() {
         ..Default::default()
     };
     let (mut handle, mut base) = (0, 0);
-    ok!(cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
-    ok!(cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 0));
-    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    ok!(cuMemCreate(&raw mut handle, TWO_MIB, &raw const props, 0));
+    ok!(cuMemAddressReserve(&raw mut base, TWO_MIB, 0, 0, 0));
+    ok!(cuMemMap(base, TWO_MIB, 0, handle, 0));
     let access = [CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, node.type_].map(|kind| CUmemAccessDesc {
         location: location(kind),
         flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
@@ -54,15 +54,15 @@ fn shared_with_the_host() {
     let (mut c, mut flags) = (Codes::new(), 7);
     is!(c, 0, cuMemGetAccess(&raw mut flags, &raw const node, base));
     assert_eq!(flags, 0);
-    ok!(cuMemSetAccess(base, MIB2, access.as_ptr(), access.len()));
+    ok!(cuMemSetAccess(base, TWO_MIB, access.as_ptr(), access.len()));
     is!(c, 0, cuMemGetAccess(&raw mut flags, &raw const node, base));
     assert_eq!(flags, 3);
-    ok!(cuMemsetD32(base, 7, MIB2 / 4));
+    ok!(cuMemsetD32(base, 7, TWO_MIB / 4));
     ok!(cuCtxSynchronize());
     let words = ptr::with_exposed_provenance_mut::<u32>(base as usize);
     // SAFETY: the memory is mapped for the host, and the device does not use it now.
     unsafe {
-        assert_eq!(words.add(MIB2 / 4 - 1).read_volatile(), 7);
+        assert_eq!(words.add(TWO_MIB / 4 - 1).read_volatile(), 7);
         words.add(1).write_volatile(12);
     }
     let mut read = [0_u32; 3];
@@ -80,8 +80,8 @@ fn shared_with_the_host() {
     let mut found = CUmemAllocationProp::default();
     ok!(cuMemGetAllocationPropertiesFromHandle(&raw mut found, handle));
     assert_eq!(found.location.type_, node.type_);
-    ok!(cuMemUnmap(base, MIB2));
-    ok!(cuMemAddressFree(base, MIB2));
+    ok!(cuMemUnmap(base, TWO_MIB));
+    ok!(cuMemAddressFree(base, TWO_MIB));
     ok!(cuMemRelease(handle));
 }
 
@@ -106,14 +106,14 @@ fn only_for_the_host() {
     };
     let map = |flags| {
         let (mut handle, mut base) = (0, 0);
-        ok!(cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
-        ok!(cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 0));
-        ok!(cuMemMap(base, MIB2, 0, handle, 0));
+        ok!(cuMemCreate(&raw mut handle, TWO_MIB, &raw const props, 0));
+        ok!(cuMemAddressReserve(&raw mut base, TWO_MIB, 0, 0, 0));
+        ok!(cuMemMap(base, TWO_MIB, 0, handle, 0));
         let access = CUmemAccessDesc {
             location: props.location,
             flags,
         };
-        ok!(cuMemSetAccess(base, MIB2, &raw const access, 1));
+        ok!(cuMemSetAccess(base, TWO_MIB, &raw const access, 1));
         base
     };
     let mut stream = ptr::null_mut();
@@ -194,7 +194,7 @@ fn locations_that_virtual_memory_can_have() {
             (files, shared),
         ] {
             props.requestedHandleTypes = types;
-            is!(c, code, cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
+            is!(c, code, cuMemCreate(&raw mut handle, TWO_MIB, &raw const props, 0));
             if code == 0 {
                 let mut found = CUmemAllocationProp::default();
                 ok!(cuMemGetAllocationPropertiesFromHandle(&raw mut found, handle));
@@ -215,22 +215,22 @@ fn the_host_has_no_access_to_memory_of_the_device() {
         ..Default::default()
     };
     let (mut handle, mut base) = (0, 0);
-    ok!(cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
-    ok!(cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 0));
-    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    ok!(cuMemCreate(&raw mut handle, TWO_MIB, &raw const props, 0));
+    ok!(cuMemAddressReserve(&raw mut base, TWO_MIB, 0, 0, 0));
+    ok!(cuMemMap(base, TWO_MIB, 0, handle, 0));
     for (kind, flags, code) in [(0, 3, 1), (1, 3, 0), (2, 3, 801), (3, 3, 801), (4, 3, 1), (2, 0, 0)] {
         let access = CUmemAccessDesc {
             location: location(CUmemLocationType(kind)),
             flags: CUmemAccess_flags(flags),
         };
-        is!(c, code, cuMemSetAccess(base, MIB2, &raw const access, 1));
+        is!(c, code, cuMemSetAccess(base, TWO_MIB, &raw const access, 1));
     }
     for (kind, code, access) in [(0, 101, 7), (1, 0, 3), (3, 0, 0), (4, 101, 7)] {
         let (mut flags, place) = (7, location(CUmemLocationType(kind)));
         is!(c, code, cuMemGetAccess(&raw mut flags, &raw const place, base));
         assert_eq!(flags, access, "location {kind}");
     }
-    ok!(cuMemUnmap(base, MIB2));
-    ok!(cuMemAddressFree(base, MIB2));
+    ok!(cuMemUnmap(base, TWO_MIB));
+    ok!(cuMemAddressFree(base, TWO_MIB));
     ok!(cuMemRelease(handle));
 }

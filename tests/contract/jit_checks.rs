@@ -10,13 +10,13 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, architecture, driver_version, in_child, needs};
 use crate::{is, test_path};
 
-type Option = CUjit_option;
+type JitOption = CUjit_option;
 
 const PTX: &CStr = c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
 const WRONG: &CStr = c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry k() { nonsense; }\n";
 
 /// Loads a text with options, and unloads it. Returns the code of the load.
-fn load(text: &CStr, options: &mut [Option], values: &mut [*mut c_void]) -> u32 {
+fn load(text: &CStr, options: &mut [JitOption], values: &mut [*mut c_void]) -> u32 {
     assert_eq!(options.len(), values.len());
     let count = u32::try_from(options.len()).unwrap_or(u32::MAX);
     let mut module = null_mut();
@@ -71,7 +71,7 @@ fn targets_of_other_architectures() {
             continue;
         }
         for (text, code) in [(PTX, right), (WRONG, wrong)] {
-            let got = load(text, &mut [Option::CU_JIT_TARGET], &mut [number(target)]);
+            let got = load(text, &mut [JitOption::CU_JIT_TARGET], &mut [number(target)]);
             c.is(code, &format!("target {target:#x} of {text:?}"), got);
         }
     }
@@ -88,7 +88,7 @@ fn load_for_107() {
         CUjit_target::CU_TARGET_COMPUTE_107F,
     ] {
         for (text, code) in [(PTX, 300), (WRONG, 218)] {
-            let got = load(text, &mut [Option::CU_JIT_TARGET], &mut [number(target.0 as usize)]);
+            let got = load(text, &mut [JitOption::CU_JIT_TARGET], &mut [number(target.0 as usize)]);
             c.is(if known { code } else { 1 }, &format!("{target:?} of {text:?}"), got);
         }
     }
@@ -123,8 +123,8 @@ fn sizes_of_logs_are_read_and_written() {
     let mut c = Codes::new();
     let mut log = [0_u8; 512];
     let mut options = [
-        Option::CU_JIT_ERROR_LOG_BUFFER,
-        Option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
     let mut values = [log.as_mut_ptr().cast(), number(log.len())];
     let mut loaded = |text| {
@@ -156,7 +156,11 @@ fn the_time_is_written_into_the_value() {
     let place = (&raw const behind).cast_mut().cast();
     for before in [null_mut(), place] {
         let mut values = [before];
-        c.is(0, "the load", load(PTX, &mut [Option::CU_JIT_WALL_TIME], &mut values));
+        c.is(
+            0,
+            "the load",
+            load(PTX, &mut [JitOption::CU_JIT_WALL_TIME], &mut values),
+        );
         let time = f32::from_bits((values[0].addr() & 0xffff_ffff) as u32);
         // The time is 0 if the driver has compiled the text before.
         c.that((0.0..100_000.0).contains(&time), || format!("{time} ms"));
@@ -180,8 +184,8 @@ fn too_large_shared_variables() {
     );
     let mut log = [0_u8; 512];
     let mut options = [
-        Option::CU_JIT_ERROR_LOG_BUFFER,
-        Option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
     let mut values = [log.as_mut_ptr().cast(), number(log.len())];
     let text = CString::new(text).unwrap_or_default();
@@ -200,7 +204,7 @@ fn a_library_for_another_target() {
     let mut c = Codes::new();
     let (mut library, mut kernel, mut function, mut module) = (null_mut(), null_mut(), null_mut(), null_mut());
     let other = if architecture() == 80 { 90 } else { 80 };
-    let (mut option, mut value) = (Option::CU_JIT_TARGET, number(other));
+    let (mut option, mut value) = (JitOption::CU_JIT_TARGET, number(other));
     let (names, values): (*mut CUlibraryOption, *mut *mut c_void) = (null_mut(), null_mut());
     is!(
         c,

@@ -110,11 +110,11 @@ fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
     let mut flags = CUmemAccess_flags(9);
     ok!(cuMemPoolGetAccess(&raw mut flags, pool, &raw mut device));
     assert_eq!(flags.0, 0);
-    let wish = CUmemAccessDesc {
+    let access = CUmemAccessDesc {
         location: device,
         flags: CUmemAccess_flags(3),
     };
-    is!(c, 0, cuMemPoolSetAccess(pool, &raw const wish, 1));
+    is!(c, 0, cuMemPoolSetAccess(pool, &raw const access, 1));
     ok!(cuMemAllocFromPoolAsync(&raw mut address, 4096, pool, stream));
     ok!(cuMemsetD8Async(address, 7, 4096, stream));
     ok!(cuStreamSynchronize(stream));

@@ -187,11 +187,11 @@ fn access_to_a_pool() {
     assert_eq!(pool.access(&here).expect("rights"), all);
     pool.set_access(&[read_write(here)]).expect("the same rights");
     let set = |location, flags| {
-        let wish = CUmemAccessDesc {
+        let access = CUmemAccessDesc {
             location,
             flags: CUmemAccess_flags(flags),
         };
-        pool.set_access(&[wish]).expect_err("wrong rights").code()
+        pool.set_access(&[access]).expect_err("wrong rights").code()
     };
     assert_eq!(set(here, 0), CUresult::CUDA_ERROR_INVALID_DEVICE);
     assert_eq!(set(here, 1), CUresult::CUDA_ERROR_NOT_SUPPORTED);

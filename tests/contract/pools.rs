@@ -309,11 +309,11 @@ fn access_to_a_pool() {
     let mut flags = CUmemAccess_flags(9);
     is!(c, 0, cuMemPoolGetAccess(&raw mut flags, pool, &raw mut location));
     c.that(flags.0 == 3, || format!("{flags:?}"));
-    let wish = CUmemAccessDesc {
+    let access = CUmemAccessDesc {
         location: on_device(0),
         flags: CUmemAccess_flags(3),
     };
-    is!(c, 0, cuMemPoolSetAccess(pool, &raw const wish, 1));
+    is!(c, 0, cuMemPoolSetAccess(pool, &raw const access, 1));
     is!(c, 0, cuMemPoolDestroy(pool));
     let mut other = props(0);
     other.allocType = CUmemAllocationType(0);

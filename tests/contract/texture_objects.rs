@@ -271,7 +271,7 @@ fn views_of_arrays() {
 
 /// Driver 580 accepts levels and layers that the array does not have.
 #[test]
-fn views_may_end_too_far() {
+fn views_may_reach_past_the_array() {
     let bench = Bench::new();
     let descriptor = TextureDescriptor::new();
     let floats = CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32;

@@ -124,9 +124,9 @@ fn libraries_modules_and_memory() {
     let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
     is!(c, 0, cuKernelGetAttribute(&raw mut value, threads, kernel, 0));
     c.that(value == 1024, || format!("{value} threads, expected 1024"));
-    let (mut function, mut of) = (null_mut(), null_mut());
+    let (mut function, mut module_of_library) = (null_mut(), null_mut());
     is!(c, 201, cuKernelGetFunction(&raw mut function, kernel));
-    is!(c, 201, cuLibraryGetModule(&raw mut of, library));
+    is!(c, 201, cuLibraryGetModule(&raw mut module_of_library, library));
     let mut arguments = arguments![s.data, 9_u32];
     let mut pointers = arguments.pointers();
     let pointers = pointers.as_mut_ptr();

@@ -30,7 +30,7 @@ struct Objects {
     green: CUgreenCtx,
 }
 
-const MEGABYTES_2: usize = 2 << 20;
+const TWO_MIB: usize = 2 << 20;
 
 unsafe extern "system" fn nothing(_: *mut c_void) {}
 
@@ -107,8 +107,8 @@ impl Objects {
             check(cuda.cuStreamEndCapture(o.stream, &mut o.captured));
             check(cuda.cuGraphInstantiate(&mut o.exec, o.graph, 0));
             check(cuda.cuUserObjectCreate(&mut o.user, null_mut(), Some(nothing), 1, 1));
-            check(cuda.cuMemCreate(&mut o.memory, MEGABYTES_2, &of_memory, 0));
-            check(cuda.cuMemAddressReserve(&mut o.range, MEGABYTES_2, 0, 0, 0));
+            check(cuda.cuMemCreate(&mut o.memory, TWO_MIB, &of_memory, 0));
+            check(cuda.cuMemAddressReserve(&mut o.range, TWO_MIB, 0, 0, 0));
             check(cuda.cuCtxCreate(&mut o.context, 0, 0));
             check(cuda.cuCtxPopCurrent(null_mut()));
             let (mut whole, mut description): (CUdevResource, _) = (std::mem::zeroed(), null_mut());
@@ -139,7 +139,7 @@ impl Objects {
             check(cuda.cuGraphExecDestroy(self.exec));
             check(cuda.cuUserObjectRelease(self.user, 1));
             check(cuda.cuMemRelease(self.memory));
-            check(cuda.cuMemAddressFree(self.range, MEGABYTES_2));
+            check(cuda.cuMemAddressFree(self.range, TWO_MIB));
             check(cuda.cuCtxDestroy(self.context));
             check(cuda.cuGreenCtxDestroy(self.green));
         }
@@ -209,12 +209,12 @@ fn external_memory() -> CUexternalMemory {
     };
     let mut described = CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
         type_: CUexternalMemoryHandleType::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
-        size: MEGABYTES_2 as u64,
+        size: TWO_MIB as u64,
         ..Default::default()
     };
     let (mut handle, mut descriptor, mut memory) = (0, -1_i32, null_mut());
     unsafe {
-        check(cuda.cuMemCreate(&mut handle, MEGABYTES_2, &props, 0));
+        check(cuda.cuMemCreate(&mut handle, TWO_MIB, &props, 0));
         let out = (&raw mut descriptor).cast();
         check(cuda.cuMemExportToShareableHandle(out, handle, descriptor_type, 0));
         described.handle.fd = descriptor;
