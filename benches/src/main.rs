@@ -1,12 +1,12 @@
 //! Measures calls through each layer and through plain pointers, and loading, with a driver that does nothing.
 //!
 //! `cargo run --release -p cuda-driver-benches` prints nanoseconds per call, from many rounds in which all variants
-//! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, a figure over twice the limit
-//! makes the exit status 1.
+//! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, and a figure over twice the
+//! limit makes the exit status 1. The figures are differences, also for loading: the excess over the time of `dlopen`.
 //!
-//! `cargo run --release -p cuda-driver-benches -- engine [--csv]` measures kernels on the software driver's engine;
-//! `-- checks [--csv]` measures how much slower its checkers and counters make them, and `-- start` the driver's start
-//! and the load of a large module.
+//! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]` measures kernels on the software
+//! driver's engine; `-- checks [--csv] [SECONDS] [KERNEL…]` measures how much slower its checkers and counters make
+//! them, and `-- start` the driver's start and the load of a large module.
 
 mod kernels;
 mod layers;
@@ -17,19 +17,18 @@ mod start;
 
 use std::process::ExitCode;
 
-/// The limit of the time to load a driver and call `cuInit`, as a multiple of the time of `dlopen` alone. The run fails
-/// if the excess over 1 is more than twice that of the limit.
-const LOADING: f64 = 1.3;
+/// The limit of the time to load a driver and call `cuInit`: the excess over the time of `dlopen` alone, in percent.
+const LOADING_LIMIT: f64 = 30.0;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let kernels = match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+    let subcommand = match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         Some(("engine", rest)) => Some(kernels::run(rest)),
         Some(("checks", rest)) => Some(kernels::checks::run(rest)),
         Some(("start", rest)) => Some(start::run(rest)),
         _ => None,
     };
-    if let Some(result) = kernels {
+    if let Some(result) = subcommand {
         return match result {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -41,7 +40,7 @@ fn main() -> ExitCode {
     let quiet = match quiet::build() {
         Ok(quiet) => quiet,
         Err(error) => {
-            eprintln!("needs a C compiler: {error}");
+            eprintln!("cannot build and load the empty driver, which needs a C compiler: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -55,8 +54,8 @@ fn main() -> ExitCode {
             .find(|(name, _)| *name == wanted)
             .map_or(f64::NAN, |(_, time)| *time)
     };
-    // Differences in nanoseconds. A raw call must cost as much as a call through a pointer: half a nanosecond, about two
-    // cycles, is noise. A checked call may cost a nanosecond more than a raw one.
+    // Differences in nanoseconds. A raw call must cost as much as a call through a pointer: half a nanosecond, one to
+    // two cycles at 3 GHz, is noise. A checked call may cost a nanosecond more than a raw one.
     let limits = [
         ("raw call over a pointer", "version: raw", "version: pointer", 0.5),
         (
@@ -70,9 +69,9 @@ fn main() -> ExitCode {
             "checked call out of line over raw",
             "version: checked, out of line",
             "version: raw",
-            // Any function that makes a call and checks its code costs this much. It takes four to five cycles, because
-            // the inner call must return to it and cannot be a jump. The next comparison is with a function that does
-            // only that.
+            // Any function that makes a call and checks its code costs this much. It takes four to five cycles at
+            // 3 GHz, because the inner call must return to it and cannot be a jump. The next comparison is with a
+            // function that does only that.
             1.6,
         ),
         (
@@ -97,6 +96,7 @@ fn main() -> ExitCode {
             "launch of an array over a pointer",
             "launch: array made once",
             "launch: pointer, array made once",
+            // This checked call must cost as much as the call in C: it only passes the array on and tests the code.
             0.5,
         ),
         (
@@ -116,10 +116,12 @@ fn main() -> ExitCode {
     }
     match loading::measure(quiet.path()) {
         Ok((alone, ours)) => {
-            let ratio = ours / alone;
-            let (passes, note) = verdict(ratio - 1.0, LOADING - 1.0);
+            let excess = 100.0 * (ours / alone - 1.0);
+            let (passes, note) = verdict(excess, LOADING_LIMIT);
             ok &= passes;
-            println!("load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, limit {LOADING}{note}");
+            println!(
+                "load and first cuInit: {ours:.1} us, {excess:+.1} % over dlopen, limit {LOADING_LIMIT:+.1} %{note}"
+            );
         }
         Err(error) => {
             eprintln!("loading: {error}");
@@ -127,17 +129,20 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "an error has {} bytes, a result with 64 bits {}",
+        "size of an `Error`: {} bytes; of a `Result<u64>`: {} bytes",
         size_of::<cuda_driver::Error>(),
         size_of::<cuda_driver::Result<u64>>()
     );
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Compares a figure with its limit; returns false and a text if it fails. A missing variant is NaN, which always
-/// fails.
+/// Compares a figure with its limit. Returns false if the figure fails: if it is over twice the limit, or NaN because a
+/// variant is missing. Also returns a note for the end of the output line, which is empty for a figure within the
+/// limit.
 fn verdict(figure: f64, limit: f64) -> (bool, &'static str) {
-    if figure <= limit {
+    if figure.is_nan() {
+        (false, "  FAILED: not measured")
+    } else if figure <= limit {
         (true, "")
     } else if figure <= 2.0 * limit {
         (true, "  warning: over the limit")

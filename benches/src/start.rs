@@ -1,5 +1,6 @@
-//! Measures the software driver's start, from `cuInit` to the end of the first launch, and the load of a large module:
-//! `cargo run --release -p cuda-driver-benches -- start`. The results are medians.
+//! Measures the start of the software driver, or of the driver that `CUDA_DRIVER` names, from `cuInit` to the end of
+//! the first launch, and the load of a large module: `cargo run --release -p cuda-driver-benches -- start`. The results
+//! are medians.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -40,8 +41,8 @@ fn kernel(number: usize) -> String {
     )
 }
 
-/// Runs this program `STARTS` times, and loads a large module. With the argument `once`, prints the times of this
-/// process's start in milliseconds instead.
+/// Runs this program `STARTS` times, loads a large module `LOADS` times, and prints the medians. With the argument
+/// `once`, prints the times of this process's start in milliseconds instead.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;
     if arguments.first().is_some_and(|first| first == "once") {
