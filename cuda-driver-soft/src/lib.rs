@@ -16,11 +16,11 @@
 //! | `CUDA_SOFT_LOG` | `1`: log on standard error why calls fail, and which functions are not supported | off |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | the version of the bindings |
-//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
-//! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
+//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the memory that the process can have |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run the blocks of a kernel on several threads even if they see one another's atomics; results may then differ from run to run | such blocks run on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
-//! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels; `interpreter`: compile none | `auto` |
+//! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels where possible; `interpreter`: compile none | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
 //! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
@@ -40,7 +40,7 @@
 //! | [`engine`] | device memory, and the execution of kernels |
 //! | [`image`] | fat binaries, cubins and linked images |
 //! | [`ptx`] | PTX text to a typed intermediate representation |
-//! | [`host`] | the operating system: environment variables, standard streams, the log, memory of the machine |
+//! | [`host`] | the operating system: environment variables, standard streams, the log, the memory that the process can have |
 //!
 //! A module uses modules below it in this table, and never one above it:
 //!

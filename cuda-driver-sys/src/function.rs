@@ -217,8 +217,8 @@ impl Function {
         self.0 as usize >= OWN
     }
 
-    /// Returns true for an export from before CUDA 3.2 that has 32-bit device pointers or sizes and was replaced by a
-    /// `_v2` of CUDA 3.2.
+    /// Returns true for an export from before CUDA 3.2 that was replaced by a `_v2` of CUDA 3.2. All of these have
+    /// 32-bit device pointers or sizes, except the legacy `cuCtxCreate`.
     #[inline]
     #[must_use]
     pub fn is_32_bit(self) -> bool {

@@ -1,7 +1,8 @@
 //! `PTX.md`: the PTX instructions that the software driver runs.
 //!
-//! The example `ptx_forms` of the software driver loads and decodes every form of the instruction table, and prints the
-//! result.
+//! The example `ptx_forms` of the software driver's engine loads and decodes the samples of the instruction table, and
+//! prints the result. All forms have samples except those of `mov`, `bra`, `brx`, `call`, `mapa` and `getctarank`, and
+//! those with `.param::func`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

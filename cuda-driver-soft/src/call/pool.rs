@@ -25,15 +25,15 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         host::log!("cannot allocate from an imported pool: allocate in the process that created it");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let capturing = stream.is_capturing();
-    if !capturing {
+    let is_capturing = stream.is_capturing();
+    if !is_capturing {
         capture::check_unsafe()?;
     }
     if bytes == 0 {
         return Ok(0);
     }
     let kind = pool.home.kind();
-    if capturing {
+    if is_capturing {
         return captured(bytes, kind, stream);
     }
     let allocated = memory::allocate(context, kind, bytes);
@@ -68,9 +68,9 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
 }
 
 /// Allocates memory for which there is room only after pending frees on streams. Waits for these frees one after the
-/// other, except for frees queued after a host function or a wait for a value in memory: the function or the value may
-/// depend on the calling thread. The memory of those frees counts as free, as on a GPU, which reuses it in stream
-/// order.
+/// other until the allocation succeeds, except for frees queued after a host function or a wait for a value in memory:
+/// the function or the value may depend on the calling thread. The memory of those frees counts as free, as on a GPU,
+/// which reuses it in stream order.
 fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
     let owners = memory::owners_on(context.device);
@@ -94,17 +94,18 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
 }
 
 /// `cuMemFreeAsync`: also frees memory of `cuMemAlloc` and of allocation nodes, but, like driver 580, not memory of
-/// `cuMemAllocManaged`. Ignores NULL.
+/// `cuMemAllocManaged`. Ignores NULL. While the stream captures, adds a free node, and accepts only memory of
+/// allocation nodes.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
-    let capturing = stream.is_capturing();
-    if !capturing {
+    let is_capturing = stream.is_capturing();
+    if !is_capturing {
         capture::check_unsafe()?;
     }
     if address == 0 {
         return Ok(());
     }
     let of_graph = graph_memory::at(address);
-    if capturing {
+    if is_capturing {
         let memory = of_graph.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         return capturing::add(stream, Operation::Free(memory));
     }

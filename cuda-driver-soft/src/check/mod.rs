@@ -74,7 +74,9 @@ pub(crate) fn finds_races() -> bool {
     RACE_SESSIONS.load(Relaxed) > 0 || of_process().is_some_and(|checker| checker.checks().contains(Checks::RACE))
 }
 
-/// Records an allocation that a call of this thread has created, and the line of the program that made the call.
+/// Records an allocation that a call of this thread has created, and the line of the program that made the call, for
+/// the session of the thread and the checker of the process. Does nothing if there is neither. The allocation becomes a
+/// possible leak of the process only if the process checks for leaks.
 pub(crate) fn note_allocation(address: u64) {
     let process = of_process();
     if SESSIONS.load(Relaxed) == 0 && process.is_none() {
@@ -125,7 +127,8 @@ fn with_leak_session<R>(run: impl FnOnce(&mut Session) -> R) -> Option<R> {
 /// check for leaks. `is_live` returns true until the object is destroyed. The caller must not hold a lock that
 /// `is_live` takes.
 pub(crate) fn note_object(kind: &'static str, handle: usize, is_live: impl Fn() -> bool + Send + Sync + 'static) {
-    // A backtrace takes milliseconds, and the first one loads the program's debug information.
+    // A backtrace takes milliseconds, and the first one loads the program's debug information, so none is made unless a
+    // leak would be reported.
     if !finds_leaks() {
         return;
     }
@@ -195,11 +198,13 @@ impl fmt::Display for AlreadyChecking {
 
 impl std::error::Error for AlreadyChecking {}
 
-/// Checks the kernels that this thread launches from now on, on the software driver.
+/// Checks the kernels that this thread launches on the software driver from now on and, with [`Checks::RACE`], its
+/// copies and fills; with [`Checks::LEAKS`], the memory and objects that it creates.
 ///
 /// The checks concern the calling thread only, so several tests of one process can use them at the same time. Begin
-/// before the memory is allocated: memory that is allocated earlier counts as written. Checked kernels run slower, as
-/// the table below says; [`Checks::RACE`] also runs their blocks one after the other.
+/// before the memory is allocated: memory that is allocated while nothing in the process checks for uninitialised reads
+/// counts as written. Checked kernels run slower, as the table below says; [`Checks::RACE`] also runs their blocks one
+/// after the other.
 ///
 /// ```
 /// use cuda_driver_soft::{Checks, check};

@@ -41,8 +41,8 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
                 Ok(MemoryPlace::Device(allocation, _)) => Some(allocation.owner),
                 _ => None,
             };
-            let rows = |height: u64| height > 1;
-            if owner(old.address) != owner(new.address) || rows(old.height) != rows(new.height) {
+            let has_rows = |height: u64| height > 1;
+            if owner(old.address) != owner(new.address) || has_rows(old.height) != has_rows(new.height) {
                 return Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
             }
             Ok(())
@@ -72,12 +72,13 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     }
 }
 
-/// Checks two copies. The manual requires that each side stays on the host or on the device, and that the number of
-/// dimensions stays the same. Page-locked memory counts as device memory here.
+/// Checks two copies. Each side must keep its kind of memory, pageable or not, and the copy must stay one-, two- or
+/// three-dimensional. The manual is stricter: it requires the same contexts and memory types. Here, all memory that the
+/// driver allocated or registered counts as device memory.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.are_pageable().ok();
-    let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
-    if sides(old) == sides(new) && rows(old) == rows(new) {
+    let dimensions = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
+    if sides(old) == sides(new) && dimensions(old) == dimensions(new) {
         Ok(())
     } else {
         Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)
@@ -154,9 +155,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Pairs the steps, in their order, with those of another plan. As documented, this begins at the steps without
-    /// dependents, in the order of their nodes' creation, and follows their dependencies in the order in which they
-    /// were added.
+    /// Pairs the steps with those of another plan; the pairs are in the order of this plan's steps. As documented,
+    /// pairs exits (steps without dependents) by the order of their nodes' creation, then the dependencies of paired
+    /// steps by the order in which they were added.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
             difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
@@ -168,8 +169,8 @@ impl Plan {
             return Err(refuse(0, 0));
         }
         if exits.len() != new_exits.len() {
-            // With N old exits and more new ones, driver 580 reports the new exit before the last N. With fewer new
-            // ones, this is the first.
+            // With N old exits and more new ones, driver 580 reports the new exit before the last N. With fewer, it
+            // reports the first new exit.
             let extra = new_exits.iter().rev().nth(exits.len()).or(new_exits.first());
             return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
         }
@@ -209,7 +210,8 @@ enum Left<'p> {
 }
 
 impl Step {
-    /// Takes the operation of another plan's step, without the plans inside it.
+    /// Takes the operation of another plan's step, without the plans inside it. A step with a child graph keeps its
+    /// operation, which is only the child's handle.
     fn take_over(&mut self, new: &Step) -> std::result::Result<(), Refusal> {
         compare(&self.operation, &new.operation).map_err(|difference| Refusal {
             difference,

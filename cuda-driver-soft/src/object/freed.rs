@@ -1,9 +1,10 @@
-//! Removes the records that objects keep about freed memory.
+//! Removes the data that the modules of `object` keep about freed memory.
 
 use crate::object::{foreign_use, managed, mappings, memory, pool};
 use engine::memory::Allocation;
 
-/// Removes all records about freed memory.
+/// Removes the records about freed memory, its bytes from the counts of its pool, and the reserved addresses of a
+/// mapping.
 pub(crate) fn forget(freed: &Allocation) {
     memory::forget_notes(freed);
     managed::forget(freed);

@@ -104,8 +104,8 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
         .collect()
 }
 
-/// Returns the memory of each device in bytes: `CUDA_SOFT_MEMORY`, or an equal share of the machine's memory, or 4 GiB
-/// if the system does not report that.
+/// Returns the memory of each device in bytes: `CUDA_SOFT_MEMORY`, or an equal share of the memory that the process can
+/// have, or 4 GiB if the system does not report that.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {

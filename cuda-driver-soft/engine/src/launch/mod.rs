@@ -104,8 +104,8 @@ pub struct Options {
     pub multiprocessors: Option<Arc<[u32]>>,
     /// Blocks per cluster, for a launch with clusters; the grid is a multiple of it.
     pub cluster: Option<[u32; 3]>,
-    /// Warps that a multiprocessor of the device can hold at once, divided by the most that it can have; 0 if unknown.
-    /// Observers report this number.
+    /// Warps of the launch that a multiprocessor can hold at once, divided by the most that it can hold of any launch;
+    /// 0 if unknown. Observers report this number.
     pub occupancy: f64,
     /// Checkers, counters and other observers. An observed launch runs slower.
     pub observers: Observers,

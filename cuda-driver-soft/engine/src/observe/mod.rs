@@ -99,7 +99,8 @@ pub(crate) struct ObservedLaunch<'l> {
     pub(crate) shared_bytes: u64,
     /// The part of a block's shared memory that the system reserves.
     pub(crate) reserved_shared: Option<Range<u64>>,
-    /// Warps that a multiprocessor can hold at once, divided by the most that it can have; 0 if unknown.
+    /// Warps of the launch that a multiprocessor can hold at once, divided by the most that it can hold of any launch;
+    /// 0 if unknown.
     pub(crate) occupancy: f64,
     /// Code by function, decoded for observation; `None` for functions that the kernel cannot reach or that are not
     /// supported.

@@ -26,8 +26,9 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     if c.ftz || c.sat || c.relu || c.satfinite {
         return None;
     }
-    // Most of these handlers need registers that are as wide as the types. Between integers, the sign of the destination
-    // then does not matter, and the sign of the source only if the source is extended.
+    // Most of these handlers need registers that are as wide as the types. When they are that wide, conversions between
+    // integers do not depend on the sign of the destination, and depend on the sign of the source only if the source is
+    // extended.
     let class_of = |ty: Type| match ty {
         U16 | S16 | Type::B16 => B16,
         U32 | S32 | Type::B32 | F32 => B32,

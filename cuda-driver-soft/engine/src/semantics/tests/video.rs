@@ -218,7 +218,8 @@ fn packed_bytes() {
             video_packed(Packed::Sub, VideoPacked { add: true, ..signed }, a, b, c),
             c.wrapping_add(sum as u32)
         );
-        // Elements 0 and 3 are from c. Element 1 exchanges the operands, and element 2 uses other bytes of them.
+        // Elements 0 and 3 are from `c`. Element 1 takes its first operand from `b` and its second from `a`; element 2
+        // takes bytes of other positions.
         let mixed = VideoPacked {
             a: [5, 6, 0, 0],
             b: [0, 1, 7, 0],
