@@ -7,7 +7,6 @@ use super::assembler::{Alu, Gpr, Label, When, Width, Word};
 use super::compare::{Order, order_of};
 use super::emitter::Emitter;
 use super::lanes::whole_reach;
-use super::registers::State;
 use super::scalar::integer;
 use super::stubs::Stub;
 use super::value::Value;
@@ -37,18 +36,6 @@ struct Targets {
     mixed: Label,
     /// True if lanes jump if the predicate is false.
     negated: bool,
-}
-
-/// The code that compares each lane of a group for a branch.
-pub(super) struct EachLane {
-    pub(super) label: Label,
-    state: State,
-    comparison: Comparison,
-    /// The register for the predicate.
-    mask: Gpr,
-    targets: Targets,
-    /// The code of the block that follows.
-    next: Label,
 }
 
 impl Emitter<'_> {
@@ -271,14 +258,14 @@ impl Emitter<'_> {
             Some(next) => self.taken(block, *next),
             None => self.exit_stub(&[], self.insts(step + 1).1, Exit::End, 0),
         };
-        self.push_stub(Stub::EachLane(Box::new(EachLane {
+        self.push_stub(Stub::Late {
             label: differ,
             state,
-            comparison,
-            mask,
-            targets,
-            next,
-        })));
+            write: Box::new(move |emitter| {
+                emitter.compare_each(comparison, mask, targets);
+                emitter.asm.jump(next);
+            }),
+        });
         self.not_taken(block, number, step + 1);
     }
 
@@ -324,7 +311,8 @@ impl Emitter<'_> {
         differ
     }
 
-    /// Compares each lane of a group, and adds jumps to the targets of the branch.
+    /// Compares each lane of a group, and adds jumps to the targets of the branch. `mask` is the register for the
+    /// predicate.
     fn compare_each(&mut self, comparison: Comparison, mask: Gpr, targets: Targets) {
         let Comparison {
             a, b, order, signed, ..
@@ -332,12 +320,5 @@ impl Emitter<'_> {
         self.compare_vectors(a, b, order, signed);
         self.asm.alu(Alu::Mov, Width::Bits32, mask, Word::Gpr(Gpr::AX));
         self.branch_on_mask(mask, targets, false);
-    }
-
-    /// Writes the code that compares each lane.
-    pub(super) fn each_lane(&mut self, each: EachLane) {
-        self.state = each.state;
-        self.compare_each(each.comparison, each.mask, each.targets);
-        self.asm.jump(each.next);
     }
 }

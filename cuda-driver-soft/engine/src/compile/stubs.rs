@@ -1,7 +1,6 @@
 //! Code at the end of a kernel that runs rarely: exits, edges, and instructions that the interpreter runs.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
-use super::branch::EachLane;
 use super::emitter::Emitter;
 use super::ranges::Checked;
 use super::registers::{CONTEXT, State};
@@ -33,8 +32,12 @@ pub(super) enum Stub {
         from: usize,
         to: usize,
     },
-    /// Compares each lane for a branch.
-    EachLane(Box<EachLane>),
+    /// Code that another file writes.
+    Late {
+        label: Label,
+        state: State,
+        write: Box<dyn FnOnce(&mut Emitter<'_>)>,
+    },
     /// A branch at which the lanes of a whole group part.
     Part {
         label: Label,
@@ -194,10 +197,11 @@ impl Emitter<'_> {
                 self.way_out(label);
                 self.part_lanes(&state, mask, from, to);
             }
-            Stub::EachLane(each) => {
-                self.asm.bind(each.label);
-                self.way_out(each.label);
-                self.each_lane(*each);
+            Stub::Late { label, state, write } => {
+                self.asm.bind(label);
+                self.way_out(label);
+                self.state = state;
+                write(self);
             }
             Stub::Retry(retry) => {
                 self.asm.bind(retry.failure.label);
