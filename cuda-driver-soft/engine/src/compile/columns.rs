@@ -146,9 +146,11 @@ impl Emitter<'_> {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
-        self.begin_stores(places);
         // Only whole columns can be stored for some lanes.
         let row = row.filter(|_| !self.masked || (places.size == 4 && columns.len() == 1));
+        if row.is_none() {
+            self.begin_stores(places, lane..lane + 8);
+        }
         match (places.size, columns) {
             (size @ (1 | 2), [column]) => {
                 self.asm.upper_half(low, *column);
@@ -227,7 +229,10 @@ impl Emitter<'_> {
         let lane = 4 * part as u32;
         let [low, high, _] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
-        self.begin_stores(places);
+        let row = row.filter(|_| columns.len() == 1);
+        if row.is_none() {
+            self.begin_stores(places, lane..lane + 4);
+        }
         match (columns, row) {
             ([column], Some(row)) => self.store_active(Width::Bits64, part, places, row, *column),
             ([column], None) => {

@@ -413,6 +413,8 @@ impl Emitter<'_> {
             Order::GreaterOrEqual => (b, a, true),
         };
         let by_order = !matches!(order, Order::Equal | Order::NotEqual);
+        let by_least = by_order && !signed && !wide;
+        let opposite = opposite != by_least;
         self.collect(a.width, false, |emitter, part| {
             let x = emitter.loaded(first, part, 0);
             let y = emitter.source(second, part, 1);
@@ -420,12 +422,13 @@ impl Emitter<'_> {
                 emitter.asm.vector(equal, TEMP, x, y);
             } else if signed {
                 emitter.asm.vector(greater, TEMP, x, y);
+            } else if by_least {
+                // `a <= b` if `a` is the less of both.
+                emitter.asm.vector(Code::VEX_Vpminud_ymm_ymm_ymmm256, TEMP, x, y);
+                emitter.asm.vector(equal, TEMP, TEMP, Source::Ymm(x));
             } else {
                 // Unsigned numbers compare like signed ones with the highest bit flipped.
-                let flip = emitter.same_constant(
-                    if wide { Width::Bits64 } else { Width::Bits32 },
-                    1 << if wide { 63 } else { 31 },
-                );
+                let flip = emitter.same_constant(Width::Bits64, 1 << 63);
                 let xor = Code::VEX_Vpxor_ymm_ymm_ymmm256;
                 emitter.asm.vector(xor, TEMP, x, Source::Mem(flip));
                 let y = emitter.in_register(y, SOURCES[1]);

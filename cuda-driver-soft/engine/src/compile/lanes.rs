@@ -102,6 +102,15 @@ impl Places {
         matches!(self.arrangement, Arrangement::Each(..)).then_some(self.first)
     }
 
+    /// Returns the place of the lanes' indexes if they have 64 bits and no other access reads them.
+    pub(super) fn own_indexes(&self) -> Option<Mem> {
+        let own = field(offset_of!(CompiledContext, addresses));
+        match self.arrangement {
+            Arrangement::Each(Width::Bits64, indexes) if indexes == own => Some(own),
+            _ => None,
+        }
+    }
+
     /// Returns the place of the first lane if the lanes follow each other without gaps.
     pub(super) fn row(&self) -> Option<Mem> {
         matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)

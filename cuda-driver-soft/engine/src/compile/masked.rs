@@ -19,6 +19,7 @@ use crate::plan::steps::Step;
 use iced_x86::Code;
 use ptx::ir::{Inst, Op, Reg};
 use std::mem::offset_of;
+use std::ops::Range;
 
 /// The place of the lanes that run.
 pub(super) const ACTIVE: Word = Word::Mem(Mem {
@@ -303,22 +304,22 @@ impl Emitter<'_> {
         self.go_masked(from, &[to]);
     }
 
-    /// Loads all bits of each active lane of a part into the first register for sources.
-    fn load_active(&mut self, width: Width, part: usize) {
-        let bits = self.constant_vector(std::array::from_fn(|i| match width {
-            Width::Bits32 => 1 << (8 * part + i),
-            Width::Bits64 if i % 2 == 0 => 1 << (4 * part + i / 2),
-            Width::Bits64 => 0,
+    /// Sets the highest bit of each element of a part to the bit of its lane in a vector with the same mask in all
+    /// elements of 32 bits. The other bits of `d` are arbitrary.
+    fn signs_of_lanes(&mut self, width: Width, part: usize, d: Ymm, mask: Ymm) {
+        let distances = self.constant_vector(std::array::from_fn(|i| match width {
+            Width::Bits32 => 31 - (8 * part + i) as u32,
+            Width::Bits64 => 31 - (4 * part + i / 2) as u32,
         }));
-        let equal = match width {
-            Width::Bits32 => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
-            Width::Bits64 => Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256,
-        };
-        let (asm, lanes) = (&mut self.asm, SOURCES[0]);
+        let code = Code::VEX_Vpsllvd_ymm_ymm_ymmm256;
+        self.asm.vector(code, d, mask, Source::Mem(distances));
+    }
+
+    /// Sets the highest bit of each element of the first register for sources if its lane of a part is active.
+    fn load_active(&mut self, width: Width, part: usize) {
         let active = field(offset_of!(CompiledContext, active));
-        asm.broadcast(Width::Bits32, lanes, active);
-        asm.vector(Code::VEX_Vpand_ymm_ymm_ymmm256, lanes, lanes, Source::Mem(bits));
-        asm.vector(equal, lanes, lanes, Source::Mem(bits));
+        self.asm.broadcast(Width::Bits32, SOURCES[0], active);
+        self.signs_of_lanes(width, part, SOURCES[0], SOURCES[0]);
     }
 
     /// Stores a part of a vector for the lanes that run. Uses the first register for sources, and `TEMP` or the second
@@ -357,8 +358,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Prepares stores of lanes one after another. Sets `DX`, which they need.
-    pub(super) fn begin_stores(&mut self, places: &Places) {
+    /// Prepares stores of lanes one after another, by [`lane_to_store`](Self::lane_to_store). Sets `DX`, which they need,
+    /// and uses the first two registers for sources.
+    pub(super) fn begin_stores(&mut self, places: &Places, lanes: Range<u32>) {
         if !self.masked {
             return;
         }
@@ -368,8 +370,23 @@ impl Emitter<'_> {
             Some(first) => {
                 self.asm.lea(Width::Bits64, Gpr::DX, unread.plus(-first.offset));
                 self.asm.alu(Alu::Sub, Width::Bits64, Gpr::DX, Word::Gpr(first.base));
+                if let Some(indexes) = places.own_indexes() {
+                    self.move_inactive(lanes, indexes);
+                }
             }
             None => self.asm.lea(Width::Bits64, Gpr::DX, unread),
+        }
+    }
+
+    /// Replaces the indexes of 64 bits of lanes that do not run by that in `DX`. Nothing else may read these indexes.
+    fn move_inactive(&mut self, lanes: Range<u32>, indexes: Mem) {
+        let (wide, [active, unread, _]) = (Width::Bits64, SOURCES);
+        self.asm.broadcast_gpr(wide, unread, Gpr::DX);
+        for part in lanes.start as usize / 4..lanes.end as usize / 4 {
+            let at = indexes.plus(32 * part as i32);
+            self.load_active(wide, part);
+            self.asm.blend_by(wide, active, unread, Source::Mem(at), active);
+            self.asm.store_vector(at, active);
         }
     }
 
@@ -377,7 +394,7 @@ impl Emitter<'_> {
     /// would be mispredicted often, because lanes part by their data. Uses `CX`.
     pub(super) fn lane_to_store(&mut self, places: &Places, lane: u32) -> Mem {
         let at = self.lane(places, lane);
-        if !self.masked {
+        if !self.masked || places.own_indexes().is_some() {
             return at;
         }
         let is_indexed = places.indexed().is_some();
@@ -491,10 +508,16 @@ impl Emitter<'_> {
             let home = self.home(reg);
             match (self.kind(reg), cached.gpr) {
                 (Kind::Vector(width), _) => {
+                    let [lanes, inactive, _] = SOURCES;
+                    let ones = self.same_constant(Width::Bits32, u64::from(u32::MAX));
+                    let active = field(offset_of!(CompiledContext, active));
+                    self.asm.broadcast(Width::Bits32, inactive, active);
+                    let xor = Code::VEX_Vpxor_ymm_ymm_ymmm256;
+                    self.asm.vector(xor, inactive, inactive, Source::Mem(ones));
                     for (part, ymm) in cached.parts().iter().enumerate() {
-                        self.load_active(width, part);
-                        self.asm.load(TEMP, Source::Mem(home.plus(32 * part as i32)));
-                        self.asm.blend(*ymm, TEMP, Source::Ymm(*ymm), SOURCES[0]);
+                        self.signs_of_lanes(width, part, lanes, inactive);
+                        let old = Source::Mem(home.plus(32 * part as i32));
+                        self.asm.blend_by(width, *ymm, *ymm, old, lanes);
                     }
                 }
                 (Kind::Half, _) => {

@@ -258,3 +258,58 @@ fn stores_and_reductions_of_some_lanes_at_one_place() {
         }
     }
 }
+
+#[test]
+fn stores_of_some_lanes_keep_what_other_lanes_have_stored() {
+    for condition in [
+        "setp.lt.u32 %p1, %r12, 5;",
+        "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+    ] {
+        // Rows, and places in another order than that of the lanes.
+        for index in ["mov.u32 %r13, %r8;", "xor.b32 %r13, %r8, 5;"] {
+            for (bytes, store) in [
+                (4, "st.shared.u32 [%rd10], %r10;"),
+                (4, "add.u32 %r17, %r8, 3; st.shared.u32 [%rd10], %r17;"),
+                (8, "mov.b64 %rd12, {%r10, %r11}; st.shared.u64 [%rd10], %rd12;"),
+                (8, "st.shared.v2.u32 [%rd10], {%r10, %r11};"),
+                (8, "add.u64 %rd12, %rd5, 3; st.shared.u64 [%rd10], %rd12;"),
+                (2, "cvt.u16.u32 %h1, %r10; st.shared.u16 [%rd10], %h1;"),
+            ] {
+                let body = format!(
+                    "{index} mov.u64 %rd13, part; mul.wide.u32 %rd11, %r13, {bytes}; add.u64 %rd10, %rd13, %rd11;
+                    mov.u32 %r18, part; shl.b32 %r15, %r8, 3; add.u32 %r14, %r18, %r15;
+                    st.shared.v2.u32 [%r14], {{%r0, %r0}}; bar.sync 0;
+                    {condition} @%p1 bra join; {store} join: bar.sync 0; ld.shared.v2.u32 {{%r20, %r21}}, [%r14];"
+                );
+                check(&body, false);
+            }
+        }
+    }
+}
+
+/// Stores of some lanes to local memory at one address do not move the local memory of the others.
+#[test]
+fn local_memory_of_lanes_that_do_not_run() {
+    for store in [
+        "st.local.u32 [%rd10 + 4], %r11;",
+        "st.local.v2.u32 [%rd10 + 8], {%r11, %r10};",
+        "st.local.u64 [%rd10 + 8], %rd5;",
+        "add.u64 %rd11, %rd10, %rd11; st.local.u32 [%rd11], %r11;",
+    ] {
+        for condition in [
+            "setp.lt.u32 %p1, %r12, 5;",
+            "and.b32 %r16, %r10, 1; setp.eq.u32 %p1, %r16, 0;",
+        ] {
+            check(
+                &format!(
+                    "{{ .local .align 8 .b32 cells[8]; mov.u64 %rd10, cells; and.b32 %r13, %r10, 3; mul.wide.u32 %rd11, %r13, 4;
+                    st.local.u32 [%rd10], %r2; st.local.u32 [%rd10 + 4], %r12; st.local.u64 [%rd10 + 8], %rd5;
+                    {condition} @%p1 bra join; {store}
+                    join: ld.local.u32 %r21, [%rd10]; st.local.u32 [%rd10 + 12], %r8; ld.local.u32 %r20, [%rd10 + 4];
+                    ld.local.v2.u32 {{%r14, %r15}}, [%rd10 + 8]; mad.lo.u32 %r20, %r20, 3, %r14; mad.lo.u32 %r21, %r21, 3, %r15; }}"
+                ),
+                true,
+            );
+        }
+    }
+}

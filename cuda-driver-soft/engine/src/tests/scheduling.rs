@@ -1,7 +1,7 @@
 //! Divergence, barriers, collective instructions, threads that wait for one another, and budgets of instructions.
 
 use super::{Arg, Bench, on_each_isa};
-use crate::{FaultKind, Isa};
+use crate::{Engine, FaultKind, Isa};
 
 fn module(body: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
@@ -573,15 +573,35 @@ fn results_do_not_depend_on_the_size_of_slices() {
         let values: Vec<u32> = (0..n).map(|i| i * 37 % 1013 + 1).collect();
         let input = bench.put(&values, u32::to_le_bytes);
         let mut seen: Option<Vec<u32>> = None;
-        for slice in [u64::MAX, 1, 3, 50, 1777] {
+        // Compiled blocks are put aside between two barriers.
+        let engines = [
+            Engine::Interpreter,
+            Engine::Compiled { lanes: 32 },
+            Engine::Compiled { lanes: 16 },
+        ];
+        let slices = [u64::MAX, 1, 3, 50, 1777];
+        for (engine, slice) in engines
+            .into_iter()
+            .flat_map(|engine| slices.map(|slice| (engine, slice)))
+        {
             let out = bench.bytes(4 * u64::from(n));
             let args = [Arg::U64(input), Arg::U64(out), Arg::U32(n)];
-            let execution = bench.launch(name, n.div_ceil(128), 128, &args).start();
-            while execution.work(slice) != crate::Progress::Finished {}
+            let mut launch = bench.launch(name, n.div_ceil(128), 128, &args);
+            launch.options.engine = engine;
+            let execution = launch.start();
+            let mut calls = 0;
+            while execution.work(slice) != crate::Progress::Finished {
+                calls += 1;
+                assert!(calls < 100_000, "{name} in slices of {slice} on {engine:?}");
+            }
             assert_eq!(execution.fault().map(|f| f.to_string()), None);
+            if slice == 1 && file == "reduce" {
+                // Each block has eight barriers.
+                assert!(calls >= n.div_ceil(128) * 8, "{calls} calls on {engine:?}");
+            }
             let got = bench.get(out, n as usize, u32::from_le_bytes);
             let first = seen.get_or_insert_with(|| got.clone());
-            assert_eq!(first, &got, "{name} in slices of {slice}");
+            assert_eq!(first, &got, "{name} in slices of {slice} on {engine:?}");
         }
     }
 }
