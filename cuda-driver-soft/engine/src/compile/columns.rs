@@ -29,6 +29,9 @@ impl Emitter<'_> {
         let lane = 8 * part as u32;
         let [low, high, other] = SOURCES;
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
+        if let (4, Some((row, swap))) = (places.size, places.swapped_row(part)) {
+            return self.swap_elements(d[0], Source::Mem(row), swap);
+        }
         match (places.size, row) {
             (size @ (1 | 2), row) => {
                 let code = match (size, signed) {
@@ -135,6 +138,22 @@ impl Emitter<'_> {
         self.asm.insert_upper(d, d, Source::Ymm(other));
     }
 
+    /// Copies elements of 32 bits in another order: `swap` is combined with the number of each element.
+    fn swap_elements(&mut self, d: Ymm, from: Source, swap: usize) {
+        let mut from = from;
+        if swap & 4 != 0 {
+            const HALVES: u32 = 0b01_00_11_10;
+            self.asm.unary_imm(Code::VEX_Vpermq_ymm_ymmm256_imm8, d, from, HALVES);
+            from = Source::Ymm(d);
+        }
+        if swap & 3 != 0 {
+            let order = (0..4).map(|i| ((i ^ (swap & 3)) as u32) << (2 * i)).sum();
+            self.asm.unary_imm(Code::VEX_Vpshufd_ymm_ymmm256_imm8, d, from, order);
+        } else if swap == 0 {
+            self.asm.load(d, from);
+        }
+    }
+
     fn swap_middle(&mut self, d: Ymm, a: Ymm) {
         let code = Code::VEX_Vpermq_ymm_ymmm256_imm8;
         self.asm.unary_imm(code, d, Source::Ymm(a), SWAP_MIDDLE);
@@ -148,6 +167,12 @@ impl Emitter<'_> {
         let row = places.row().map(|row| row.plus((lane * places.size) as i32));
         // Only whole columns can be stored for some lanes.
         let row = row.filter(|_| !self.masked || (places.size == 4 && columns.len() == 1));
+        if let (4, [column], Some((row, swap))) = (places.size, columns, places.swapped_row(part)) {
+            if swap != 0 {
+                self.swap_elements(high, Source::Ymm(*column), swap);
+            }
+            return self.store_swapped(part, swap, row, *column);
+        }
         if row.is_none() {
             self.begin_stores(places, lane..lane + 8);
         }

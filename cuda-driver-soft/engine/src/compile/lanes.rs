@@ -1,6 +1,6 @@
 //! The places of a group's lanes in memory: one check of bounds and alignment for all of them.
 
-use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
+use super::assembler::{Alu, Gpr, Label, Mem, Shift, Source, When, Width, Word};
 use super::emitter::Emitter;
 use super::ranges::{Checked, Memory};
 use super::registers::{SOURCES, State, TEMP, WINDOWS, field};
@@ -8,6 +8,7 @@ use super::stubs::Failure;
 use super::value::Value;
 use crate::code::compiled::{CompiledContext, Window};
 use crate::plan::shape::Shape;
+use crate::plan::swapped::Swapped;
 use iced_x86::Code;
 use ptx::ir::{Inst, Op, Reg};
 use std::mem::{offset_of, size_of};
@@ -50,6 +51,8 @@ enum Arrangement {
     Same,
     /// Each lane is this number of bytes after the previous one.
     Step(i32),
+    /// The lanes are in a row, in another order.
+    Swapped(Swapped),
     /// Each lane has an index of this width, which is in memory.
     Each(Width, Mem),
 }
@@ -115,6 +118,17 @@ impl Places {
     pub(super) fn row(&self) -> Option<Mem> {
         matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)
     }
+
+    /// Returns the place of the first of 8 lanes that are in a row without gaps, in another order, and the number that
+    /// is combined with the number of each of them. `part` is the number of these lanes.
+    pub(super) fn swapped_row(&self, part: usize) -> Option<(Mem, usize)> {
+        let Arrangement::Swapped(Swapped { step, swap, .. }) = self.arrangement else {
+            return None;
+        };
+        let (part, swap) = (part ^ (swap / 8) as usize, swap as usize % 8);
+        let row = self.first.plus((8 * part) as i32 * self.size as i32);
+        (step == self.size).then_some((row, swap))
+    }
 }
 
 /// Returns the distance between the first and the last lane of a group; `None` if it has more than 32 bits.
@@ -172,8 +186,22 @@ impl Emitter<'_> {
         match addresses.value.shape {
             Shape::Uniform => self.check_range(addresses, None),
             Shape::Affine(step) if addresses.memory != Memory::Local => self.check_range(addresses, Some(step as i32)),
-            Shape::Affine(_) | Shape::Any => self.check_each(addresses),
+            Shape::Affine(_) => self.check_each(addresses),
+            Shape::Any => match self.swapped(addresses) {
+                Some(swapped) => self.check_swapped(addresses, swapped),
+                None => self.check_each(addresses),
+            },
         }
+    }
+
+    /// Returns the order of addresses of shared memory that are in a row in another order of lanes.
+    fn swapped(&self, addresses: &Addresses) -> Option<Swapped> {
+        let reg = addresses
+            .value
+            .register()
+            .filter(|_| addresses.memory == Memory::Shared)?;
+        let swapped = self.input.plan.swapped(self.shapes, reg)?;
+        swapped.step.is_multiple_of(addresses.size).then_some(swapped)
     }
 
     /// Adds the code that runs if the check of an access fails, at the end of the instruction.
@@ -194,6 +222,7 @@ impl Emitter<'_> {
         match places.arrangement {
             Arrangement::Same => places.first,
             Arrangement::Step(step) => places.first.plus(step * lane as i32),
+            Arrangement::Swapped(Swapped { step, swap, .. }) => places.first.plus((step * (lane ^ swap)) as i32),
             Arrangement::Each(width, from) => {
                 let at = from.plus((lane * width.bytes()) as i32);
                 self.asm.alu(Alu::Mov, width, Gpr::CX, Word::Mem(at));
@@ -208,12 +237,55 @@ impl Emitter<'_> {
     /// Checks lanes that have one address, or a step between their addresses, by the range from the lowest to the
     /// highest.
     fn check_range(&mut self, addresses: &Addresses, step: Option<i32>) -> Places {
+        self.copy_first_lane(addresses.value, Gpr::AX);
+        let arrangement = match step {
+            Some(step) => Arrangement::Step(step),
+            None if addresses.memory == Memory::Local => {
+                Arrangement::Each(Width::Bits64, field(offset_of!(CompiledContext, local_lanes)))
+            }
+            None => Arrangement::Same,
+        };
+        self.check_from(addresses, step, arrangement)
+    }
+
+    /// Checks lanes whose addresses are a row in another order. The address of one lane that runs shows where the row
+    /// begins.
+    fn check_swapped(&mut self, addresses: &Addresses, swapped: Swapped) -> Places {
+        let Swapped { step, swap, .. } = swapped;
+        let width = addresses.value.width;
+        let row = self.masked.then(|| self.rows_of(addresses.value, 0));
+        match row {
+            Some(row) => {
+                self.first_active(Gpr::CX);
+                self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
+                let shift = width.bytes().trailing_zeros();
+                self.asm.shift(Shift::Left, Width::Bits64, Gpr::DX, shift);
+                let at = Mem {
+                    index: Some(Gpr::DX),
+                    ..row
+                };
+                self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(at));
+                self.asm.alu(Alu::Xor, Width::Bits64, Gpr::CX, Word::Imm(swap as i32));
+                self.asm
+                    .multiply(Width::Bits64, Gpr::CX, Word::Gpr(Gpr::CX), step as i32);
+                self.asm.alu(Alu::Sub, width, Gpr::AX, Word::Gpr(Gpr::CX));
+            }
+            None => {
+                let first = self.loaded(addresses.value, 0, 0);
+                self.asm.first_element(width, Gpr::AX, first);
+                self.asm.alu(Alu::Sub, width, Gpr::AX, Word::Imm((step * swap) as i32));
+            }
+        }
+        self.check_from(addresses, Some(step as i32), Arrangement::Swapped(swapped))
+    }
+
+    /// Checks a range by the address of its first lane, which is in `AX`.
+    fn check_from(&mut self, addresses: &Addresses, step: Option<i32>, arrangement: Arrangement) -> Places {
         let wide = Width::Bits64;
         let reach = reach(i64::from(step.unwrap_or(0)), self.lanes).unwrap_or(0);
         let lowest = reach.min(0);
         let span = reach.abs() + addresses.size as i32;
         let value = addresses.value;
-        self.copy_first_lane(value, Gpr::AX);
         let (label, before) = (self.asm.label(), self.state.clone());
         let offset = addresses.offset + lowest;
         if offset != 0 {
@@ -241,13 +313,7 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Add, wide, Gpr::AX, to_host);
         Places {
             first: Mem::at(Gpr::AX, -lowest),
-            arrangement: match step {
-                Some(step) => Arrangement::Step(step),
-                None if addresses.memory == Memory::Local => {
-                    Arrangement::Each(wide, field(offset_of!(CompiledContext, local_lanes)))
-                }
-                None => Arrangement::Same,
-            },
+            arrangement,
             size: addresses.size,
             memory: addresses.memory,
             check: Check::One(label, before, (window, step.map(|step| (step, lowest)))),

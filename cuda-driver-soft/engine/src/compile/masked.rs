@@ -307,8 +307,13 @@ impl Emitter<'_> {
     /// Sets the highest bit of each element of a part to the bit of its lane in a vector with the same mask in all
     /// elements of 32 bits. The other bits of `d` are arbitrary.
     fn signs_of_lanes(&mut self, width: Width, part: usize, d: Ymm, mask: Ymm) {
+        self.signs_of_swapped(width, part, 0, d, mask);
+    }
+
+    /// Does the same for elements in another order: `swap` is combined with the number of each element of 32 bits.
+    fn signs_of_swapped(&mut self, width: Width, part: usize, swap: usize, d: Ymm, mask: Ymm) {
         let distances = self.constant_vector(std::array::from_fn(|i| match width {
-            Width::Bits32 => 31 - (8 * part + i) as u32,
+            Width::Bits32 => 31 - (8 * part + (i ^ swap)) as u32,
             Width::Bits64 => 31 - (4 * part + i / 2) as u32,
         }));
         let code = Code::VEX_Vpsllvd_ymm_ymm_ymmm256;
@@ -330,14 +335,33 @@ impl Emitter<'_> {
         }
         self.load_active(width, part);
         if places.are_of_block() {
-            // Some CPUs take longer for one masked store than for these three instructions.
-            let whole = if from == TEMP { SOURCES[1] } else { TEMP };
-            self.asm.load(whole, Source::Mem(to));
-            self.asm.blend_by(width, whole, whole, Source::Ymm(from), SOURCES[0]);
-            self.asm.store_vector(to, whole);
+            self.store_by_signs(width, to, from);
         } else {
             self.asm.store_masked(width, to, SOURCES[0], from);
         }
+    }
+
+    /// Stores those elements of a vector for which the first register for sources has a sign. Uses `TEMP` or the second
+    /// one. Some CPUs take longer for one masked store than for these three instructions.
+    fn store_by_signs(&mut self, width: Width, to: Mem, from: Ymm) {
+        let whole = if from == TEMP { SOURCES[1] } else { TEMP };
+        self.asm.load(whole, Source::Mem(to));
+        self.asm.blend_by(width, whole, whole, Source::Ymm(from), SOURCES[0]);
+        self.asm.store_vector(to, whole);
+    }
+
+    /// Stores elements of 32 bits of a part in another order, for the lanes that run. Uses the first two registers for
+    /// sources and `TEMP`.
+    pub(super) fn store_swapped(&mut self, part: usize, swap: usize, to: Mem, from: Ymm) {
+        let [signs, swapped, _] = SOURCES;
+        let from = if swap == 0 { from } else { swapped };
+        if !self.masked {
+            return self.asm.store_vector(to, from);
+        }
+        let active = field(offset_of!(CompiledContext, active));
+        self.asm.broadcast(Width::Bits32, signs, active);
+        self.signs_of_swapped(Width::Bits32, part, swap, signs, signs);
+        self.store_by_signs(Width::Bits32, to, from);
     }
 
     /// Adds a jump over the store of a lane that does not run, and returns its target.
@@ -430,7 +454,7 @@ impl Emitter<'_> {
     }
 
     /// Sets a register to the number of the first active lane of the group.
-    fn first_active(&mut self, to: Gpr) {
+    pub(super) fn first_active(&mut self, to: Gpr) {
         let active = field(offset_of!(CompiledContext, active));
         self.asm.first_bit(to, active);
     }

@@ -15,6 +15,7 @@
 //! | `liveness` | registers that are still needed |
 //! | `regions` | branches at which a group may continue under a mask |
 //! | `shape` | uniform and affine registers |
+//! | `swapped` | rows in another order of lanes |
 //! | `roots` | the parameter or variable from which an address is computed |
 //! | `payload` | registers in which the bits of a NaN matter |
 //! | `pure` | registers that can be computed again |
@@ -42,6 +43,7 @@ pub(crate) mod set;
 pub(crate) mod shape;
 pub(crate) mod source;
 pub(crate) mod steps;
+pub(crate) mod swapped;
 #[cfg(test)]
 mod tests;
 

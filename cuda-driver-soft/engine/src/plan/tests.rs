@@ -281,6 +281,44 @@ fn payloads_that_something_sees() {
     );
 }
 
+/// Comments are the distance between values, and the number that exchanges lanes.
+#[test]
+fn rows_in_another_order() {
+    let check = |body: &str, lanes: u32| {
+        let group = Group { lanes, whole: true };
+        each_expected(body, |plan, reg, expected| {
+            let swapped = plan.swapped(&plan.shapes(group, Choices::default()), reg);
+            let found = swapped.map_or("none".to_owned(), |row| format!("{} {}", row.step, row.swap));
+            assert_eq!(found, expected, "r{} of {body}\n{}", reg.0, plan.print(group));
+        });
+    };
+    check(
+        "xor.b32 %r10, %r2, 1; // 1 1
+        shl.b32 %r11, %r10, 2; // 4 1
+        mov.u32 %r12, part;
+        add.u32 %r13, %r12, %r11; // 4 1
+        mul.wide.u32 %rd10, %r10, 8; // 8 1
+        mul.wide.s32 %rd11, %r13, 8; // none
+        mul.wide.u32 %rd12, %r2, 4;
+        xor.b64 %rd13, 44, %rd12; // 4 11
+        add.u64 %rd14, %rd13, %rd2; // 4 11
+        xor.b64 %rd15, %rd12, 46; // none
+        xor.b32 %r14, %r2, 19; // 1 3
+        xor.b32 %r15, %r14, 1; // none
+        add.u32 %r16, %r2, 1;
+        xor.b32 %r17, %r16, 1; // none
+        xor.b32 %r18, %r2, %r1; // none
+        xor.b32 %r19, %r2, 2;
+        @%p1 add.u32 %r19, %r19, %r3; // none
+        add.u32 %r20, %r10, %r10; // none
+        mul.wide.s32 %rd16, %r10, -4; // none",
+        16,
+    );
+    check("xor.b32 %r10, %r2, 19; // 1 19", 32);
+    // The values of the minimum are no row in groups in which it is the other number.
+    check("min.u32 %r10, %r2, 20;\n xor.b32 %r11, %r10, 1; // none", 16);
+}
+
 #[test]
 fn pure_registers() {
     each_expected(

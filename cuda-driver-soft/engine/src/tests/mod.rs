@@ -14,6 +14,7 @@ mod compiled_faults;
 mod compiled_masks;
 mod compiled_order;
 mod compiled_regions;
+mod compiled_swapped;
 mod counters;
 mod faults;
 mod hostile;

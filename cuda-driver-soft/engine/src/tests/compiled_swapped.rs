@@ -1,0 +1,160 @@
+//! Shared memory at addresses that are rows in another order of lanes, as in sorting networks.
+
+use super::compiled::same_in;
+
+/// The address of the thread's word, or of its 8 bytes, in `%rd13` and `%r13`. `%r10` and `%r11` are numbers of the
+/// thread, which are also stored there.
+fn begin(bytes: u32) -> String {
+    format!(
+        "ld.global.v2.u32 {{%r10, %r11}}, [%rd6]; mov.u32 %r20, 0; mov.u32 %r21, 0; mov.u64 %rd12, part;
+        mul.wide.u32 %rd11, %r6, {bytes}; add.u64 %rd13, %rd12, %rd11; mov.u32 %r12, part; mul.lo.u32 %r14, %r6, {bytes};
+        add.u32 %r13, %r12, %r14; mov.b64 %rd14, {{%r10, %r11}}; st.shared.u{} [%rd13], {}; bar.sync 0;",
+        8 * bytes,
+        if bytes == 8 { "%rd14" } else { "%r10" },
+    )
+}
+
+/// Stores `%r20` and `%r21`.
+const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
+
+/// Blocks in which each lane has a partner.
+const BLOCKS: [(u32, u32); 2] = [(64, 1), (128, 1)];
+
+/// Returns code that puts the address of the lane's partner into a register, in several ways.
+fn partners(swap: u32, bytes: u32) -> [(String, &'static str); 4] {
+    let distance = swap * bytes;
+    [
+        (
+            format!("xor.b64 %rd15, %rd11, {distance}; add.u64 %rd16, %rd12, %rd15;"),
+            "%rd16",
+        ),
+        (
+            format!("xor.b32 %r15, %r14, {distance}; add.u32 %r16, %r15, %r12;"),
+            "%r16",
+        ),
+        (
+            format!("xor.b32 %r15, %r6, {swap}; mul.wide.u32 %rd15, %r15, {bytes}; add.u64 %rd16, %rd15, %rd12;"),
+            "%rd16",
+        ),
+        (
+            format!(
+                "xor.b32 %r15, %r6, {swap}; shl.b32 %r17, %r15, {}; add.u32 %r16, %r12, %r17;",
+                bytes.trailing_zeros()
+            ),
+            "%r16",
+        ),
+    ]
+}
+
+#[test]
+fn loads_and_stores_of_partners() {
+    for swap in [1, 2, 4, 11, 24, 32, 37] {
+        for (number, (partner, at)) in partners(swap, 4).into_iter().enumerate() {
+            let begin = begin(4);
+            same_in(
+                &BLOCKS,
+                &format!("{begin} {partner} ld.shared.u32 %r20, [{at}]; xor.b32 %r21, %r20, %r10; {STORE}"),
+            );
+            if number % 2 == 0 {
+                same_in(
+                    &BLOCKS,
+                    &format!(
+                        "{begin} {partner} st.shared.u32 [{at} + 4], %r11; bar.sync 0; ld.shared.u32 %r20, [%r13]; {STORE}"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// A step of a sorting network: lanes part by their data, and some of them exchange values.
+#[test]
+fn lanes_exchange_values() {
+    for swap in [1, 6, 16, 31] {
+        for (partner, at) in partners(swap, 4) {
+            for condition in ["lt.u32 %p1, %r18, %r19", "eq.u32 %p1, %r8, 13"] {
+                let begin = begin(4);
+                same_in(
+                    &BLOCKS,
+                    &format!(
+                        "{begin} {partner} xor.b32 %r22, %r6, {swap}; setp.le.u32 %p2, %r22, %r6; @%p2 bra join;
+                        ld.shared.u32 %r18, [{at}]; ld.shared.u32 %r19, [%r13]; setp.{condition}; @%p1 bra join;
+                        st.shared.u32 [%r13], %r18; st.shared.u32 [{at}], %r19;
+                        join: bar.sync 0; ld.shared.u32 %r20, [%r13]; {STORE}"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// Elements of other sizes, several of them, and reductions.
+#[test]
+fn other_accesses_of_partners() {
+    for swap in [5, 16] {
+        for (partner, at) in partners(swap, 8) {
+            let begin = begin(8);
+            for access in [
+                "ld.shared.u64 %rd16, [@]; mov.b64 {%r20, %r21}, %rd16;",
+                "ld.shared.v2.u32 {%r20, %r21}, [@];",
+                "ld.shared.u16 %r20, [@]; ld.shared.s8 %r21, [@ + 3];",
+                "setp.lt.u32 %p1, %r10, %r11; @%p1 bra join; st.shared.u64 [@], %rd5; join: bar.sync 0; ld.shared.v2.u32 {%r20, %r21}, [%r13];",
+                "setp.lt.u32 %p1, %r10, %r11; @%p1 bra join; st.shared.v2.u32 [@], {%r11, %r0}; join: bar.sync 0;
+                ld.shared.v2.u32 {%r20, %r21}, [%r13];",
+                "setp.lt.u32 %p1, %r10, %r11; @%p1 bra join; red.shared.add.u32 [@], %r0; join: bar.sync 0;
+                ld.shared.v2.u32 {%r20, %r21}, [%r13];",
+            ] {
+                let access = access
+                    .replace('@', "\u{0}")
+                    .replace("\u{0}%p1", "@%p1")
+                    .replace('\u{0}', at);
+                same_in(&BLOCKS, &format!("{begin} {partner} {access} {STORE}"));
+            }
+        }
+    }
+}
+
+/// The addresses are not those of a row: the number of the row's first lane is not a multiple of its length, or the
+/// address is written in two places.
+#[test]
+fn other_orders() {
+    let begin = begin(4);
+    let end = format!("ld.shared.u32 %r20, [%r16]; {STORE}");
+    for address in [
+        "add.u32 %r15, %r14, 12; xor.b32 %r17, %r15, 4; add.u32 %r16, %r12, %r17;",
+        "xor.b32 %r17, %r14, 4; add.u32 %r16, %r12, %r17; @%p1 add.u32 %r16, %r16, 8;",
+        "xor.b32 %r17, %r14, %r2; and.b32 %r17, %r17, 0xfffffffc; add.u32 %r16, %r12, %r17;",
+        "xor.b32 %r15, %r8, 3; xor.b32 %r17, %r15, 5; shl.b32 %r17, %r17, 2; add.u32 %r16, %r12, %r17;",
+        "min.u32 %r15, %r6, 20; xor.b32 %r17, %r15, 1; shl.b32 %r18, %r17, 2; add.u32 %r16, %r12, %r18;",
+        "mov.u32 %r19, 8; @%p1 bra other; xor.b32 %r17, %r14, 8; add.u32 %r16, %r12, %r17; bra both;
+        other: xor.b32 %r17, %r14, 8; add.u32 %r16, %r17, %r12; add.u32 %r16, %r16, %r19; both:",
+    ] {
+        same_in(
+            &BLOCKS[..1],
+            &format!(
+                "{begin} st.shared.u32 [%rd13 + 256], %r11; bar.sync 0; setp.lt.u32 %p1, %r10, %r11; {address} {end}"
+            ),
+        );
+    }
+}
+
+/// Faults of some lanes behind the end of shared memory, and at addresses that are not aligned.
+#[test]
+fn faults_of_partners() {
+    for swap in [1, 16] {
+        for offset in ["8128", "2"] {
+            for (partner, at) in partners(swap, 4) {
+                let begin = begin(4);
+                for access in [
+                    "ld.shared.u32 %r20, [@ + #];",
+                    "st.shared.u32 [@ + #], %r0;",
+                    "setp.lt.u32 %p1, %r8, 5; @%p1 bra join; ld.shared.u32 %r20, [@ + #]; join:",
+                    "setp.lt.u32 %p1, %r10, %r11; @%p1 bra join; st.shared.u32 [@ + #], %r0; join:",
+                ] {
+                    let access = access.replace("[@", &format!("[{at}")).replace('#', offset);
+                    same_in(&BLOCKS, &format!("{begin} {partner} {access} {STORE}"));
+                }
+            }
+        }
+    }
+}
