@@ -1,7 +1,37 @@
 //! The registers of the kernel that are in machine registers.
 
-use super::registers::Cached;
+use super::assembler::{Gpr, Ymm};
 use ptx::ir::Reg;
+
+/// Limit on the vector registers of a register of the kernel: those of 32 lanes of 64 bits.
+pub(super) const MOST_PARTS: usize = 8;
+
+/// The machine registers that hold a register of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cached {
+    /// A mask, or the first lane of a scalar.
+    pub(super) gpr: Option<Gpr>,
+    /// The parts of a vector; one part of a uniform scalar.
+    pub(super) ymm: [Ymm; MOST_PARTS],
+    /// Number of parts.
+    pub(super) parts: u8,
+    /// True if the row of the frame has an older value.
+    pub(super) dirty: bool,
+}
+
+impl Cached {
+    pub(super) const NONE: Cached = Cached {
+        gpr: None,
+        ymm: [Ymm(0); MOST_PARTS],
+        parts: 0,
+        dirty: false,
+    };
+
+    /// Returns the vector registers.
+    pub(super) fn parts(&self) -> &[Ymm] {
+        &self.ymm[..usize::from(self.parts)]
+    }
+}
 
 /// The registers of the kernel that are in machine registers, in ascending order. There are few of them, and each exit
 /// has a copy of them, so that a list is faster than a map.

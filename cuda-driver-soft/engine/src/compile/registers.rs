@@ -1,7 +1,7 @@
 //! The machine registers: which registers of the kernel they hold, and moves between them and the rows of the frame.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
-use super::cache::Cache;
+use super::cache::{Cache, Cached, MOST_PARTS};
 use super::emitter::Emitter;
 use super::ranges::Checked;
 use crate::plan::defined;
@@ -30,9 +30,6 @@ const GPRS: [Gpr; 6] = [Gpr::SI, Gpr::DI, Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
 /// Number of vector registers that hold values: the first ones.
 const YMMS: u8 = 12;
 
-/// Limit on the vector registers of a register of the kernel: those of 32 lanes of 64 bits.
-const MOST_PARTS: usize = 8;
-
 /// A vector register for intermediate values of one instruction.
 pub(super) const TEMP: Ymm = Ymm(12);
 /// Vector registers for the sources of one instruction.
@@ -56,33 +53,6 @@ pub(super) enum Kind {
     Half,
     /// Always in its row.
     Row,
-}
-
-/// The machine registers that hold a register of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cached {
-    /// A mask, or the first lane of a scalar.
-    pub(super) gpr: Option<Gpr>,
-    /// The parts of a vector; one part of a uniform scalar.
-    ymm: [Ymm; MOST_PARTS],
-    /// Number of parts.
-    pub(super) parts: u8,
-    /// True if the row of the frame has an older value.
-    pub(super) dirty: bool,
-}
-
-impl Cached {
-    const NONE: Cached = Cached {
-        gpr: None,
-        ymm: [Ymm(0); MOST_PARTS],
-        parts: 0,
-        dirty: false,
-    };
-
-    /// Returns the vector registers.
-    pub(super) fn parts(&self) -> &[Ymm] {
-        &self.ymm[..usize::from(self.parts)]
-    }
 }
 
 /// The contents of the machine registers.
