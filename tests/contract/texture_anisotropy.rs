@@ -1,6 +1,6 @@
 //! Tests of anisotropic filtering: `tex.grad` with textures whose `maxAnisotropy` is 2 or more.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use cuda_driver::sys::*;
@@ -16,22 +16,52 @@ const IMPULSE: f32 = 65536.0;
 /// The size of the textures for `line` and `plane`, in texels.
 const EDGE: usize = 128;
 
-/// Returns a texture of zeros whose level `only` has one other texel, in the middle.
-fn impulse(ratio: u32, count: u32, only: u32) -> u64 {
-    let mipmap = Mipmap {
-        axes: 2,
-        edge: EDGE,
-        count,
-        flags: 0,
-        ratio,
-    };
-    mipmap.texture(|level, [width, height, _]| {
-        let mut texels = vec![0.0; width * height];
-        if level == only {
-            texels[height / 2 * width + width / 2] = IMPULSE;
-        }
-        texels
-    })
+/// A texture of the test, and the instruction that samples it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Sampled {
+    axes: usize,
+    edge: usize,
+    count: u32,
+    flags: u32,
+    ratio: u32,
+    /// The level with the one texel that is not 0. `None` for texels that have the number of their level.
+    impulse: Option<u32>,
+    instruction: &'static str,
+}
+
+impl Sampled {
+    fn texture(&self) -> u64 {
+        let mipmap = Mipmap {
+            axes: self.axes,
+            edge: self.edge,
+            count: self.count,
+            flags: self.flags,
+            ratio: self.ratio,
+        };
+        let Some(impulse) = self.impulse else {
+            return levels(&mipmap);
+        };
+        mipmap.texture(|level, [width, height, _]| {
+            let mut texels = vec![0.0; width * height];
+            if level == impulse {
+                texels[height / 2 * width + width / 2] = IMPULSE;
+            }
+            texels
+        })
+    }
+}
+
+/// Recorded results.
+struct Case<'a> {
+    /// The kind of the case and its numbers.
+    name: String,
+    /// The operands of the instruction for each result.
+    rows: Vec<Vec<u32>>,
+    results: Vec<&'a str>,
+    /// The value of one unit of the results.
+    unit: f32,
+    /// The largest difference in units. Some roundings are unknown, and directions are known to 2/64.
+    most: i32,
 }
 
 /// Returns coordinates that are this many half texels from the middle of the middle texel.
@@ -47,108 +77,112 @@ fn number(word: &str) -> i32 {
     word.parse().expect("a number")
 }
 
+/// Reads the case of a line.
+fn case(line: &str) -> (Sampled, Case<'_>) {
+    const LINE: &str = "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c0, c1}], {c2, c3}, {c4, c5};";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let gradients = |count: usize| -> Vec<u32> { words[2..][..count].iter().map(|word| bits(word)).collect() };
+    let of_levels = |axes, edge: usize, flags, instruction| Sampled {
+        axes,
+        edge,
+        count: edge.ilog2() + 1,
+        flags,
+        ratio: number(words[1]) as u32,
+        impulse: None,
+        instruction,
+    };
+    let of_impulse = |count, level| Sampled {
+        count,
+        impulse: Some(level),
+        ..of_levels(2, EDGE, 0, LINE)
+    };
+    // The level does not depend on the coordinates; the direction into a cube map is (0.3, 0.4, 0.5).
+    let (sampled, rows, first) = match words[0] {
+        "level" => (
+            of_levels(
+                2,
+                256,
+                0,
+                "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c4, c4}], {c0, c1}, {c2, c3};",
+            ),
+            vec![gradients(4)],
+            6,
+        ),
+        "one" => (
+            of_levels(
+                1,
+                256,
+                0,
+                "tex.grad.1d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c4}], {c0}, {c1};",
+            ),
+            vec![gradients(2)],
+            4,
+        ),
+        "cube" => (
+            of_levels(
+                2,
+                64,
+                CUDA_ARRAY3D_CUBEMAP,
+                "mov.b32 r0, 0f3e99999a; mov.b32 r1, 0f3ecccccd; mov.b32 r2, 0f3f000000; \
+                 tex.grad.cube.v4.f32.f32 {r0, r1, r2, r3}, [h, {r0, r1, r2, r2}], {c0, c1, c2, c2}, {c3, c4, c5, c5};",
+            ),
+            vec![gradients(6)],
+            8,
+        ),
+        "line" => {
+            let at = |i: i32| vec![place(i), place(0), bits(words[4]), 0, 0, bits(words[5])];
+            let sampled = of_impulse(number(words[2]) as u32, number(words[3]) as u32);
+            (sampled, (-16..=16).map(at).collect(), 6)
+        }
+        "plane" => {
+            let at = |i: i32| {
+                let at = [place(4 * (i % 5) - 8), place(4 * (i / 5) - 8)];
+                at.into_iter().chain(gradients(4)).collect()
+            };
+            (of_impulse(1, 0), (0..25).map(at).collect(), 6)
+        }
+        other => panic!("{other:?} is no kind of case"),
+    };
+    let (unit, most) = match words[0] {
+        "line" => (1.0, IMPULSE as i32 / 128),
+        "plane" => (1.0, IMPULSE as i32 / 32),
+        _ => (1.0 / 256.0, 4),
+    };
+    let case = Case {
+        name: words[..first].join(" "),
+        rows,
+        results: words[first..].to_vec(),
+        unit,
+        most,
+    };
+    assert_eq!(case.rows.len(), case.results.len(), "{line}");
+    (sampled, case)
+}
+
 #[test]
 fn results_match_a_gpus() {
     let mut gpu = Gpu::new();
+    let mut groups: BTreeMap<Sampled, Vec<Case<'_>>> = BTreeMap::new();
+    let recorded = include_str!("textures/anisotropy.txt");
+    for line in recorded.lines().filter(|line| !line.starts_with('#')) {
+        let (sampled, case) = case(line);
+        groups.entry(sampled).or_default().push(case);
+    }
     let mut wrong = String::new();
     let mut cases = 0;
-    let mut textures: HashMap<[u32; 4], u64> = HashMap::new();
-    for line in include_str!("textures/anisotropy.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-    {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ratio = number(words[1]) as u32;
-        let mut of_level = |axes: usize, edge: usize, flags| {
-            let mipmap = Mipmap {
-                axes,
-                edge,
-                count: edge.ilog2() + 1,
-                flags,
-                ratio,
-            };
-            *textures
-                .entry([axes as u32, edge as u32, flags, ratio])
-                .or_insert_with(|| levels(&mipmap))
-        };
-        let gradients = |first: usize, count: usize| words[first..][..count].iter().map(|word| bits(word)).collect();
-        // The texture, the instruction, its operands, the first of the recorded results, the texels of one unit of them,
-        // and the largest difference in these units. Some roundings are unknown, and directions are known to 2/64.
-        let (handle, instruction, rows, first, unit, most): (_, _, Vec<Vec<u32>>, _, _, _) = match words[0] {
-            "level" => (
-                of_level(2, 256, 0),
-                "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {r0, r1}], {c0, c1}, {c2, c3};",
-                vec![gradients(2, 4)],
-                6,
-                1.0 / 256.0,
-                4,
-            ),
-            "one" => (
-                of_level(1, 256, 0),
-                "tex.grad.1d.v4.f32.f32 {r0, r1, r2, r3}, [h, {r0}], {c0}, {c1};",
-                vec![gradients(2, 2)],
-                4,
-                1.0 / 256.0,
-                4,
-            ),
-            "cube" => (
-                of_level(2, 64, CUDA_ARRAY3D_CUBEMAP),
-                "tex.grad.cube.v4.f32.f32 {r0, r1, r2, r3}, [h, {r0, r1, r2, r2}], {c0, c1, c2, c2}, {c3, c4, c5, c5};",
-                vec![gradients(2, 6)],
-                8,
-                1.0 / 256.0,
-                4,
-            ),
-            "line" => {
-                let at = |i: i32| vec![place(i), place(0), bits(words[4]), 0, 0, bits(words[5])];
-                (
-                    impulse(ratio, number(words[2]) as u32, number(words[3]) as u32),
-                    "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c0, c1}], {c2, c3}, {c4, c5};",
-                    (-16..=16).map(at).collect(),
-                    6,
-                    1.0,
-                    IMPULSE as i32 / 128,
-                )
-            }
-            "plane" => {
-                let at = |i: i32| {
-                    let gradients: Vec<u32> = gradients(2, 4);
-                    let at = [place(4 * (i % 5) - 8), place(4 * (i / 5) - 8)];
-                    at.into_iter().chain(gradients).collect()
-                };
-                (
-                    impulse(ratio, 1, 0),
-                    "tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [h, {c0, c1}], {c2, c3}, {c4, c5};",
-                    (0..25).map(at).collect(),
-                    6,
-                    1.0,
-                    IMPULSE as i32 / 32,
-                )
-            }
-            other => panic!("{other:?} is no kind of case"),
-        };
-        // A level does not depend on the coordinates; the direction into a cube map is (0.3, 0.4, 0.5).
-        let instruction =
-            format!("mov.b32 r0, 0f3e99999a; mov.b32 r1, 0f3ecccccd; mov.b32 r2, 0f3f000000; {instruction}");
-        let seen = run(&mut gpu, &instruction, handle, &rows);
-        let recorded = &words[first..];
-        assert_eq!(recorded.len(), seen.len(), "{line}");
-        for (i, (recorded, seen)) in recorded.iter().zip(seen).enumerate() {
-            let seen = (f32::from_bits(seen[0]) / unit).round() as i32;
-            if (seen - number(recorded)).abs() > most {
-                let _ = writeln!(
-                    wrong,
-                    "{}, result {i}: {seen}, not {recorded}",
-                    words[..first].join(" ")
-                );
+    for (sampled, group) in groups {
+        let handle = sampled.texture();
+        let rows: Vec<Vec<u32>> = group.iter().flat_map(|case| case.rows.clone()).collect();
+        let mut seen = run(&mut gpu, sampled.instruction, handle, &rows).into_iter();
+        for case in &group {
+            for (i, (recorded, seen)) in case.results.iter().zip(&mut seen).enumerate() {
+                let seen = (f32::from_bits(seen[0]) / case.unit).round() as i32;
+                if (seen - number(recorded)).abs() > case.most {
+                    let _ = writeln!(wrong, "{}, result {i}: {seen}, not {recorded}", case.name);
+                }
             }
         }
-        if matches!(words[0], "line" | "plane") {
-            ok!(cuTexObjectDestroy(handle));
-        }
-        cases += 1;
-    }
-    for handle in textures.into_values() {
+        cases += group.len();
         ok!(cuTexObjectDestroy(handle));
     }
     assert!(cases > 400, "{cases} cases");

@@ -110,14 +110,11 @@ exports! {
         let fits = |blocks: &u32| {
             cluster::max_active(&function, device, *blocks, (threads, shape.shared.into())) > 0
         };
-        // As the manual says, a required size is the result.
-        let size = match function.cluster() {
-            Some(required) => required.iter().product(),
-            None => (1..=cluster::most_blocks(&function))
-                .rev()
-                .find(fits)
-                .unwrap_or(0),
-        };
+        // On driver 580 the cluster size that a kernel requires does not count.
+        let size = (1..=cluster::most_blocks(&function))
+            .rev()
+            .find(fits)
+            .unwrap_or(0);
         out.set(size as c_int);
         Ok(())
     }

@@ -269,8 +269,8 @@ fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool, is_tile
     made.handle
 }
 
-/// Returns the memory with this handle. On driver 580, a released handle stays valid for queries as long as the memory
-/// is mapped.
+/// Returns the memory with this handle. On driver 580, a released handle stays valid for queries and mappings as long as
+/// the memory is mapped.
 pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
     let found = TABLE.get(handle).ok();
     found.ok_or_else(|| {
@@ -296,7 +296,7 @@ pub(crate) fn release(handle: usize) -> Result<()> {
 
 /// `cuMemMap`
 pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> Result<()> {
-    let memory = unreleased(handle)?;
+    let memory = get(handle)?;
     if memory.is_tile_pool {
         return refuse("memory with CU_MEM_CREATE_USAGE_TILE_POOL can be mapped to arrays only");
     }
@@ -320,8 +320,11 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
         return refuse("the range is already mapped");
     }
     let owner = memory::owner_of(memory.device()?);
-    // Another thread may have released the handle since the first check.
-    let mut uses = memory.unreleased_uses()?;
+    // Another thread may have released the handle, or removed its last mapping, since it was looked up.
+    let mut uses = memory.uses();
+    if uses.handles == 0 && uses.mappings == 0 {
+        return refuse("the memory handle is already released");
+    }
     if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {
         return refuse("the range is above the addresses that a device can have");
     }
