@@ -84,6 +84,7 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         | FaultKind::LocalOutOfRange { .. }
         | FaultKind::SharedOutOfRange { .. }
         | FaultKind::Misaligned { .. }
+        | FaultKind::BulkCopySize { .. }
             if opcode.contains(".async.bulk") || opcode.contains(".cp_fenceproxy") =>
         {
             true
@@ -91,7 +92,7 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         // Both addresses are the same, so the source is an offset in shared memory instead of a global address.
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
         // Without a space, the address is a generic one outside of shared memory.
-        FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
+        FaultKind::SharedOutOfRange { .. } | FaultKind::BarrierNotShared { .. } if opcode.contains("mbarrier") => true,
         // Missing lanes of a partial warp provide no row addresses.
         FaultKind::IllegalAddress { .. } | FaultKind::LocalOutOfRange { .. } if opcode.contains("matrix") => true,
         // The stride is arbitrary.

@@ -28,9 +28,14 @@ const MOST_STEP: u64 = 1 << 16;
 impl Plan<'_> {
     /// Returns the order of the lanes of a register, if it is known.
     ///
-    /// The register is pure, so that its values do not depend on the way on which lanes have come to its only write.
+    /// The register is pure, so that its values do not depend on the way on which lanes have come to its only write. The
+    /// order is unknown in kernels with assumptions: lanes for which one has failed may enter the code behind it, and
+    /// the code checks then only registers that have a shape.
     pub(crate) fn swapped(&self, shapes: &Shapes, reg: Reg) -> Option<Swapped> {
-        self.swapped_within(shapes, reg, MOST_STEPS)
+        shapes
+            .is_certain()
+            .then(|| self.swapped_within(shapes, reg, MOST_STEPS))
+            .flatten()
     }
 
     fn swapped_within(&self, shapes: &Shapes, reg: Reg, steps: u32) -> Option<Swapped> {

@@ -126,6 +126,9 @@ fn other_orders() {
         "xor.b32 %r17, %r14, %r2; and.b32 %r17, %r17, 0xfffffffc; add.u32 %r16, %r12, %r17;",
         "xor.b32 %r15, %r8, 3; xor.b32 %r17, %r15, 5; shl.b32 %r17, %r17, 2; add.u32 %r16, %r12, %r17;",
         "min.u32 %r15, %r6, 20; xor.b32 %r17, %r15, 1; shl.b32 %r18, %r17, 2; add.u32 %r16, %r12, %r18;",
+        // Only the assumption that the minimum is its first operand makes the last summand uniform.
+        "min.u32 %r15, %r6, 20; sub.u32 %r22, %r15, %r6; shl.b32 %r17, %r22, 2; xor.b32 %r18, %r14, 4;
+        add.u32 %r19, %r18, %r17; add.u32 %r16, %r12, %r19; bar.sync 0;",
         "mov.u32 %r19, 8; @%p1 bra other; xor.b32 %r17, %r14, 8; add.u32 %r16, %r12, %r17; bra both;
         other: xor.b32 %r17, %r14, 8; add.u32 %r16, %r17, %r12; add.u32 %r16, %r16, %r19; both:",
     ] {
