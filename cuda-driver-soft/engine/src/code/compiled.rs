@@ -195,7 +195,7 @@ function_types! {
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
     /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`].
-    /// For a memory instruction, the other arguments are the address of the first of these lanes, and the number of its
+    /// For a memory instruction, the other arguments are the address of one of these lanes, and the number of its
     /// window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }

@@ -1,6 +1,6 @@
 //! Groups that begin again in other code because an assumption does not hold for them. An example is a group at the
-//! edge of an image: an index that is limited by a minimum or maximum has a step from lane to lane in all groups but
-//! those.
+//! edge of an image: an index that is limited by a minimum or maximum has a constant step from lane to lane in all
+//! other groups.
 //!
 //! The code of such a kernel has two sections. The shapes of the second one depend on no assumptions. A group goes
 //! there only if everything that it has done so far is [repeatable](crate::plan::repeatable). It begins with the first
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         self.exit_or_restart(live, at, Exit::Leave, rest as i32, Some(restart))
     }
 
-    /// Lets the group begin again if it has entered the code at the first instruction. Uses `AX`.
+    /// Adds the jump with which a group begins again if it has entered the code at the first instruction. Uses `AX`.
     pub(super) fn begin_again(&mut self, restart: Restart) {
         let entry = Word::Mem(field(offset_of!(CompiledContext, entry)));
         self.asm.address_of(Gpr::AX, restart.entry);

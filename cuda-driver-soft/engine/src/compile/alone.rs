@@ -30,7 +30,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds such an operation. Returns false, and adds nothing, for all other instructions.
+    /// Adds an operation across lanes that a group runs. Returns false, and adds nothing, for all other instructions.
     pub(super) fn collective_in_group(&mut self, inst: &Inst) -> bool {
         if !self.is_in_group(inst) {
             return false;
@@ -82,8 +82,8 @@ impl Emitter<'_> {
         true
     }
 
-    /// Frees the vector registers for a new value. Later that would overwrite `TEMP`, through which registers of 16
-    /// bits are written to their rows.
+    /// Frees the vector registers for a new value. If they were freed later, the code would overwrite `TEMP`, through
+    /// which it writes registers of 16 bits to their rows.
     fn make_room(&mut self, d: Reg) {
         let _ = self.spare(self.defined_parts(d));
     }

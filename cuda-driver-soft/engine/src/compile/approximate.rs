@@ -115,7 +115,7 @@ impl Formula<'_, '_> {
     ///
     /// The estimate has a relative error of 2^-11.4 at most, and each step squares the error and adds the error of its
     /// arithmetic: 2^-21.7 after the step in `.f32`, 2^-52.4 after the last step in `.f64`. No result is nearer than
-    /// 2^-51.8 to the middle between two `.f32` numbers: all 2^25 significands and parities of the exponent were tried.
+    /// 2^-51.8 to the middle between two `.f32` numbers: all 2^24 significands and parities of the exponent were tried.
     /// So this rounds as a root and a division in `.f64` do, whose error is 2^-52 at most.
     fn rsqrt(&mut self, a: Term) -> Term {
         let estimate = self.one(Code::VEX_Vrsqrtps_ymm_ymmm256, a);

@@ -237,8 +237,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the code and the offsets of the labels, or `None` if an instruction has no encoding or needed too many
-    /// registers.
+    /// Returns the code and the offsets of the labels. Returns `None` if an instruction has no encoding or needed too
+    /// many registers, if a label is not bound, or if a jump is too long.
     pub(super) fn finish(mut self) -> Option<(Vec<u8>, Vec<usize>)> {
         let mut code = std::mem::take(&mut self.code);
         let mut labels = Vec::with_capacity(self.labels.len());
@@ -542,7 +542,7 @@ impl Assembler {
         self.push(code, &[to.operand(), from]);
     }
 
-    /// Tests a bit of 32 bits in memory: the order is "above or equal" if it is 0.
+    /// Tests a bit of 32 bits in memory. The condition is `AboveOrEqual` if it is 0.
     pub(super) fn test_bit(&mut self, from: Mem, bit: u32) {
         self.push(
             Code::Bt_rm32_imm8,

@@ -30,7 +30,7 @@ pub(super) struct Comparison {
 /// The targets of a branch.
 #[derive(Clone, Copy)]
 struct Targets {
-    /// The code of the block to which lanes jump if the predicate is true.
+    /// The code of the edge that lanes take if they jump.
     taken: Label,
     /// The code that runs if lanes take different sides.
     mixed: Label,
@@ -63,7 +63,8 @@ impl Emitter<'_> {
         self.not_taken(block, number, step);
     }
 
-    /// Returns the targets of a branch whose predicate is in `mask` if lanes take different sides. `rest` counts the branch.
+    /// Returns the targets of a branch. When lanes take different sides, `mask` must have the predicate. `rest` counts
+    /// the branch.
     #[allow(clippy::too_many_arguments)]
     fn targets(
         &mut self,
@@ -117,7 +118,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends a block behind its branch.
+    /// Adds the code behind the branch at the end of a block: the edge to the next block, or the end of the kernel.
     fn not_taken(&mut self, block: usize, number: usize, step: usize) {
         let layout = &self.input.plan.layout;
         match layout.block_of.get(layout.steps_of(block).end) {
@@ -129,7 +130,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the comparison that a step of the current block makes for the branch behind it, if that needs no predicate.
+    /// Returns the comparison that a step of the current block makes for the branch behind it, if that needs no
+    /// predicate.
     pub(super) fn comparison_for_branch(&self, step: usize, inst: &Inst) -> Option<Comparison> {
         let layout = &self.input.plan.layout;
         let Some(Step::Branch {
@@ -227,7 +229,8 @@ impl Emitter<'_> {
         self.count_share(step + 1, RunBy::MachineCode);
         let targets = self.targets(block, step + 1, mask, negated, to, &live, rest);
         let no_lane = matches!(comparison.order, Order::Equal | Order::NotEqual).then(|| {
-            // The lanes have the numbers from the first one to the last one, also if these wrap.
+            // The values of all lanes are between those of the first and the last lane, even if they wrap. So no lane
+            // is equal to `b` if `b` is further from the first lane than the last lane is, in the same direction.
             self.asm.alu(Alu::Mov, a.width, Gpr::DX, y);
             if reach > 0 {
                 self.asm.alu(Alu::Sub, a.width, Gpr::DX, Word::Gpr(Gpr::AX));
@@ -242,7 +245,7 @@ impl Emitter<'_> {
                 self.asm.alu(Alu::Cmp, a.width, distance, Word::Imm(reach.abs()));
                 if (comparison.order == Order::NotEqual) != negated {
                     self.asm.jump_when(When::Above, targets.taken);
-                    // The machine registers are the same on both ways.
+                    // The machine registers are the same on both paths.
                     let now = std::mem::replace(&mut self.state, state);
                     self.compare_each(comparison, mask, targets);
                     self.state = now;
@@ -269,8 +272,8 @@ impl Emitter<'_> {
         self.not_taken(block, number, step + 1);
     }
 
-    /// Adds a jump to the target of a branch if the ends of a group show that all lanes take it, and jumps to the returned
-    /// label if lanes may take different sides. The first lane is in `AX`.
+    /// Adds a jump to the target of a branch if the ends of a group show that all lanes take it, and jumps to the
+    /// returned label if lanes may take different sides. The first lane is in `AX`. Uses `DX`.
     fn compare_both_ends(&mut self, comparison: Comparison, y: Word, targets: Targets) -> Label {
         let differ = self.asm.label();
         let Comparison {
@@ -293,7 +296,7 @@ impl Emitter<'_> {
         } else {
             (Gpr::DX, Gpr::AX)
         };
-        // If it holds for the first of these, it holds for all lanes; if not for the second, for none.
+        // If the comparison holds for the first of these, it holds for all lanes; if not for the second, for none.
         let (all, none) = match order {
             Order::Greater | Order::GreaterOrEqual => (low, high),
             _ => (high, low),

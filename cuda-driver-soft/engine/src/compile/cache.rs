@@ -78,7 +78,7 @@ impl Cache {
         self.0.iter().map(|(_, cached)| cached)
     }
 
-    /// Marks all rows as complete.
+    /// Marks all rows as up to date.
     pub(super) fn clean(&mut self) {
         self.0.iter_mut().for_each(|(_, cached)| cached.dirty = false);
     }

@@ -101,7 +101,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Runs an instruction for the whole warp. The registers of the last group address the frame.
+    /// Runs an instruction for the whole warp. The registers for the frame have the addresses of the last group.
     pub(super) fn run_together(&mut self, together: &Together, inst: &Inst) {
         let [d, p] = [0, 1].map(|at| inst.dsts.get(at).copied().flatten());
         match together {
@@ -176,7 +176,10 @@ impl Emitter<'_> {
     }
 
     fn shuffle(&mut self, a: Value, from: &[u32; LANES], d: Reg) {
-        debug_assert!(matches!(self.kind(d), Kind::Vector(Width::Bits32)), "any values");
+        debug_assert!(
+            matches!(self.kind(d), Kind::Vector(Width::Bits32)),
+            "the result of a shuffle is a vector"
+        );
         // The results are written when all sources have been read: the destination may be one of them.
         let results: [Ymm; PARTS] = std::array::from_fn(|part| Ymm(part as u8));
         self.permute(from, &results, |emitter, part| {

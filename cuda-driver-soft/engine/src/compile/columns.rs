@@ -138,7 +138,7 @@ impl Emitter<'_> {
         self.asm.insert_upper(d, d, Source::Ymm(other));
     }
 
-    /// Copies elements of 32 bits in another order: `swap` is combined with the number of each element.
+    /// Copies elements of 32 bits in another order: `swap` is combined with the number of each element by exclusive or.
     fn swap_elements(&mut self, d: Ymm, from: Source, swap: usize) {
         let mut from = from;
         if swap & 4 != 0 {

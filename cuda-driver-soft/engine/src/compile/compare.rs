@@ -91,7 +91,8 @@ fn float_predicate(cmp: Compare) -> Option<u32> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction whose result is a predicate. Returns false, and adds nothing, for all other instructions.
+    /// Adds an instruction whose result is a predicate. If it is not one that this file compiles, returns false and
+    /// adds nothing.
     pub(super) fn predicate(&mut self, inst: &Inst) -> bool {
         match &inst.op {
             Op::Setp {
@@ -356,7 +357,7 @@ impl Emitter<'_> {
                 let done = self.asm.label();
                 self.asm.jump(done);
                 self.asm.bind(differ);
-                // The machine registers are the same on both ways.
+                // The machine registers are the same on both paths.
                 self.compare_vectors(a, b, order, signed);
                 self.asm.bind(done);
             }
@@ -395,7 +396,7 @@ impl Emitter<'_> {
         Some(label)
     }
 
-    /// Does the same with vectors.
+    /// Sets `AX` to the result of a comparison of integers in each lane, by vector instructions.
     pub(super) fn compare_vectors(&mut self, a: Value, b: Value, order: Order, signed: bool) {
         let wide = a.width == Width::Bits64;
         let (equal, greater) = if wide {
@@ -423,7 +424,7 @@ impl Emitter<'_> {
             } else if signed {
                 emitter.asm.vector(greater, TEMP, x, y);
             } else if by_least {
-                // `a <= b` if `a` is the less of both.
+                // `x <= y` if `x` is the minimum of both.
                 emitter.asm.vector(Code::VEX_Vpminud_ymm_ymm_ymmm256, TEMP, x, y);
                 emitter.asm.vector(equal, TEMP, TEMP, Source::Ymm(x));
             } else {

@@ -15,7 +15,7 @@ const GREATER_OR_EQUAL: u32 = 0x1d;
 const ORDERED: u32 = 7;
 
 /// Returns the immediate of a rounding mode for the host's instructions that round to an integral value. It also
-/// suppresses exceptions.
+/// suppresses the exception for inexact results.
 fn mode(rounding: Rounding) -> Option<u32> {
     Some(match rounding {
         Rounding::Rn => 0x8,

@@ -46,11 +46,11 @@ struct Piece {
     block: usize,
     steps: std::ops::Range<usize>,
     label: Label,
-    /// The machine registers at the beginning, once something jumps there.
+    /// The machine registers at the beginning, once the first edge to the piece, or its code, has decided them.
     entry: Option<State>,
 }
 
-/// A place at which the code can begin.
+/// A place at which the code can begin: see [`CompiledEntry`](crate::code::compiled::CompiledEntry).
 pub(super) struct Way {
     pub(super) at: u32,
     pub(super) label: Label,
@@ -105,8 +105,8 @@ pub(super) struct Emitter<'a> {
     /// The instructions that all groups of a warp run together, and the code that they share.
     pub(super) sites: Vec<Site>,
     pub(super) meeting: Option<Shared>,
-    /// For each of them that the interpreter runs, the code that runs if lanes are missing, and the number of the site,
-    /// from 1 on.
+    /// For each site whose instruction the interpreter runs: the code that runs if lanes are missing, and the number of
+    /// the site, from 1 on.
     pub(super) missing: Vec<(Label, u64)>,
     /// The way in which each step runs, in the order of the code.
     ran_by: Vec<(usize, RunBy)>,
@@ -127,7 +127,7 @@ pub(super) struct Output {
     pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
-/// The number of the next use of a register that only other pieces read.
+/// The step of the next read of a register that the rest of the current piece does not read.
 const LATER: usize = usize::MAX - 1;
 
 impl<'a> Emitter<'a> {
@@ -190,7 +190,7 @@ impl<'a> Emitter<'a> {
         (u32::MAX >> (32 - self.lanes)).cast_signed()
     }
 
-    /// Returns the step of the next read of a register in the current piece.
+    /// Returns the step of the next read of a register in the current piece, or [`LATER`].
     pub(super) fn next_use(&self, reg: Reg) -> usize {
         let later = self.uses.partition_point(|used| *used <= (reg, self.step));
         match self.uses.get(later) {
@@ -276,7 +276,7 @@ impl<'a> Emitter<'a> {
         self.finish_masks();
     }
 
-    /// Forgets the pieces and stubs of the first section.
+    /// Forgets the pieces, stubs and machine registers of the first section.
     pub(super) fn clear(&mut self) {
         self.pieces.clear();
         self.stubs.clear();
@@ -323,7 +323,7 @@ impl<'a> Emitter<'a> {
         self.insts(piece.steps.start).0
     }
 
-    /// Adds the entries of the code: one for each piece.
+    /// Adds the entries of the code: one for each piece that does not leave at once.
     fn ways(&mut self) -> Vec<Way> {
         let mut ways = Vec::new();
         for number in 0..self.pieces.len() {
@@ -375,8 +375,8 @@ impl<'a> Emitter<'a> {
         kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
-    /// Returns those of registers that are kept as scalars, as in
-    /// [`CompiledEntry`](crate::code::compiled::CompiledEntry).
+    /// Returns those of `live` that are kept as scalars or are uniform predicates, in the form of
+    /// [`CompiledEntry::scalars`](crate::code::compiled::CompiledEntry::scalars).
     pub(super) fn scalars_of(&self, live: &[Reg]) -> Vec<(Slot, u8, i64)> {
         let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
             Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),
@@ -473,7 +473,8 @@ impl<'a> Emitter<'a> {
         self.falls_through(block, number);
     }
 
-    /// Counts the interpreter instructions of a step of the current piece.
+    /// Counts the interpreter instructions of a step of the current piece, by the way in which they run. Each step
+    /// counts once: not again in code for some lanes, or in the second section.
     pub(super) fn count_share(&mut self, step: usize, by: RunBy) {
         if self.masked || self.section == Section::Second {
             return;
@@ -551,7 +552,7 @@ impl<'a> Emitter<'a> {
         self.pieces[self.first_piece[block]].label
     }
 
-    /// Returns the machine registers that the code of a block expects, which all have the values of their rows.
+    /// Returns the machine registers that the code of a block expects, with rows that are up to date.
     pub(super) fn registers_of(&self, block: usize) -> State {
         let entry = self.pieces[self.first_piece[block]].entry.as_ref();
         let mut cached = entry.map(|entry| entry.cached.clone()).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! The bytes of machine instructions.
 //!
-//! iced-x86 encodes each kind of instruction once, with known operands. The places of these operands in its bytes are
-//! the [form](Form) of the instruction, which is then filled with other operands. Instructions without a form, which
-//! are rare, are encoded by iced-x86 each time. Filling a form takes a tenth of the time.
+//! iced-x86 encodes samples of each kind of instruction once, with known operands. The places of these operands in the
+//! bytes are the [form](Form) of the instruction, which is then filled with other operands. Instructions without a
+//! form, which are rare, are encoded by iced-x86 each time. Filling a form takes a tenth of the time.
 //!
 //! With debug assertions, the bytes of each instruction are compared with those of iced-x86.
 
@@ -133,7 +133,7 @@ struct Form {
     tail: u8,
 }
 
-/// The largest number of bytes that an instruction takes.
+/// Room for the bytes of an instruction, which are at most 15.
 pub(super) const MOST_BYTES: usize = 16;
 
 /// The bytes of an instruction, while they are written.
@@ -167,7 +167,8 @@ impl Bytes {
 impl Form {
     /// Returns the form of an instruction with operands of these kinds; `None` if there is no form for them.
     fn of(code: Code, operands: &[Operand]) -> Option<Form> {
-        // The numbers of these registers need all extension bits, and none of them is that of a field without operand.
+        // The first sample has registers from [`FIRST`] on: each needs its extension bit, and none has the number of a
+        // field without operand.
         let sample = |first: u8, mem: Mem| -> Vec<Operand> {
             let numbered = (first..).zip(operands);
             numbered.map(|(number, operand)| operand.with(number, mem)).collect()
@@ -188,7 +189,8 @@ impl Form {
         samples.iter().all(agrees).then_some(form)
     }
 
-    /// Reads the form from the bytes of an instruction whose registers have the numbers from [`FIRST`] on.
+    /// Reads the form from the bytes of an instruction with these operands, in which the register of the first operand
+    /// has the number [`FIRST`], that of the second one the next number, and so on.
     fn read(bytes: &[u8], operands: &[Operand]) -> Option<Form> {
         let count = operands.len() as u8;
         let field = |number: u8| match number.checked_sub(FIRST) {
@@ -298,7 +300,7 @@ impl Form {
     }
 }
 
-/// The number of the first register in a sample.
+/// The number of the first register in the sample from which a form is read.
 const FIRST: u8 = 9;
 
 /// Adds the ModRM byte of an operand in memory, and the bytes that belong to it.
@@ -337,7 +339,7 @@ pub(super) fn encoded_at(instruction: &Instruction, at: u64) -> Option<Vec<u8>> 
     Some(encoder.take_buffer())
 }
 
-/// Number of instruction codes, or more.
+/// At least the number of instruction codes.
 const CODES: usize = 5_000;
 
 /// Returns the bytes of an instruction; `None` if it has no form.
@@ -347,7 +349,7 @@ pub(super) fn bytes_of(code: Code, operands: &[Operand]) -> Option<Bytes> {
     if operands.iter().any(rare) {
         return None;
     }
-    // The form is the same for a register and for memory in place of each other.
+    // A register and memory in the same field need the same form.
     let form = FORMS.get(code as usize)?.get_or_init(|| Form::of(code, operands));
     let bytes = form.as_ref()?.fill(operands)?;
     debug_assert_eq!(

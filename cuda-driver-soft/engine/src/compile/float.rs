@@ -169,8 +169,8 @@ impl Formula<'_, '_> {
         self.two(single::MIN, positive, one)
     }
 
-    /// Returns the minimum or maximum of numbers, where -0 is less than +0. Also returns the values that replace the
-    /// result if an operand is a NaN: one that is `b`, and one that is `a`.
+    /// Returns the minimum or maximum of numbers, where -0 is less than +0. Also returns two results for operands of
+    /// which one is a NaN: the first of them is then `b`, and the second is `a`.
     fn extreme(&mut self, width: Width, a: Term, b: Term, maximum: bool) -> [Term; 3] {
         let code = match (width, maximum) {
             (Width::Bits32, false) => single::MIN,
@@ -206,7 +206,7 @@ impl Formula<'_, '_> {
     }
 }
 
-/// Returns true for operations that are compiled here: those that round to nearest.
+/// Returns true for operations that are compiled here: those that round to nearest, without `.relu` and `.oob`.
 fn is_near(m: &FloatMods) -> bool {
     m.rnd == Rounding::Rn && !m.relu && !m.oob
 }
@@ -400,7 +400,8 @@ impl Emitter<'_> {
         let one = || self.values(inst, WIDE, 1);
         let two = || self.values(inst, WIDE, 2);
         match inst.op {
-            // Of two NaNs, the host's instruction keeps the first source's and PTX the second's.
+            // Of two NaNs, the host's instructions keep the first source's. PTX keeps the second source's in sums and
+            // products, and the first source's in quotients.
             Op::FAdd(m) if is_near(&m) => self.in_order(&two()?, double::ADD, [1, 0]),
             Op::FMul(m) if is_near(&m) => self.in_order(&two()?, double::MUL, [1, 0]),
             Op::FDiv {

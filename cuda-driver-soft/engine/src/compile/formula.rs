@@ -19,7 +19,7 @@ pub(super) enum Term {
     Place(Source),
 }
 
-/// An instruction of a formula. If its first source is in memory, but must be in a register, it is loaded first.
+/// An instruction of a formula. A source that is in memory, but must be in a register, is loaded first.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     /// Two sources.

@@ -79,7 +79,7 @@ impl Emitter<'_> {
         self.lanes == LANES as u32
     }
 
-    /// Writes the place of the warp's frame to the context.
+    /// Writes the place of the warp's frame to the context, in code for groups of 32 lanes.
     pub(super) fn keep_frames(&mut self) {
         if self.is_whole_warp() {
             self.asm.store(8, field(offset_of!(CompiledContext, frames)), FRAMES);
@@ -93,8 +93,8 @@ impl Emitter<'_> {
         [(ROWS32, 4 * lanes), (ROWS64, 8 * lanes), (MASKS, lanes / 8)]
     }
 
-    /// Adds the code that runs after a barrier or the end of the kernel, for groups that are whole warps. `AX` is the value
-    /// to return.
+    /// Adds the code that runs after a barrier or the end of the kernel, for groups that are whole warps. `AX` is the
+    /// value to return.
     fn next_warp(&mut self) {
         self.asm.alu(Alu::Add, WIDE, FRAMES, Word::Imm(8));
         self.asm
@@ -140,8 +140,8 @@ impl Emitter<'_> {
         self.begin_share();
     }
 
-    /// Adds the code that runs after a barrier or the end of the kernel, for groups that are parts of a warp. `AX` is the
-    /// value to return.
+    /// Adds the code that runs after a barrier or the end of the kernel, for groups that are parts of a warp. `AX` is
+    /// the value to return.
     fn next_group(&mut self) {
         let warp = self.asm.label();
         self.asm.subtract_from(field(offset_of!(CompiledContext, in_warp)), 1);

@@ -1,4 +1,4 @@
-//! Machine code for registers of 16 bits, and of integer arithmetic on 8 and 16 bits.
+//! Machine code for registers of 16 bits, and for integer arithmetic on 8 and 16 bits.
 //!
 //! Such a register is a vector of 32-bit elements, with zeros above the 16 bits. Only its row in the frame has elements
 //! of 16 bits, as the interpreter expects it.
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         if self.is_whole_warp() {
             return code(self, Mem::at(ROWS32, slot));
         }
-        // Values are moved at any place, where all other registers may be in use.
+        // Values are also moved where all general registers may be in use.
         self.asm.push_register(Gpr::DX);
         let halves = Word::Mem(field(offset_of!(CompiledContext, halves)));
         self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, halves);
@@ -217,7 +217,7 @@ impl Emitter<'_> {
         let from = integer(cvt.from)?;
         let sources = vec![self.number_of(inst.srcs.first()?, from)?];
         if cvt.to == Type::F32 {
-            // All numbers of less than 32 bits are exact in every rounding mode.
+            // Numbers of 8 or 16 bits are exact in `.f32`, so that the rounding mode does not matter.
             return (from.0 < 32 && class == RegClass::B32).then_some((Work::ToFloat, sources, None));
         }
         let (bits, signed) = integer(cvt.to)?;

@@ -86,8 +86,8 @@ impl Emitter<'_> {
         Some((checked, Some(failure)))
     }
 
-    /// Returns the bytes that an access of a whole group needs, from the first to the last, relative to the address of
-    /// the first lane.
+    /// Returns the first byte and the end of the bytes that an access of a whole group needs, relative to the address
+    /// of the first lane; `None` if one is too far from it.
     fn range(&self, offset: i64, size: u32, shape: Shape) -> Option<(i32, i32)> {
         let step = match shape {
             Shape::Affine(step) => step,

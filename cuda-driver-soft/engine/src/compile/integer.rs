@@ -167,7 +167,7 @@ impl Formula<'_, '_> {
         match (shuffle(a, false), shuffle(b, true)) {
             (Some(a), Some(b)) => self.two(bitwise::OR, a, b),
             (Some(only), None) | (None, Some(only)) => only,
-            // There are four selectors.
+            // Never: each selector selects a byte of `a` or `b`.
             (None, None) => a,
         }
     }

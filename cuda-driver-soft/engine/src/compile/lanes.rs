@@ -119,8 +119,8 @@ impl Places {
         matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)
     }
 
-    /// Returns the place of the first of 8 lanes that are in a row without gaps, in another order, and the number that
-    /// is combined with the number of each of them. `part` is the number of these lanes.
+    /// Returns the place of 8 lanes that are in a row without gaps, in another order, and the number that is combined
+    /// with the number of each of them by exclusive or. The lanes are those of part `part`.
     pub(super) fn swapped_row(&self, part: usize) -> Option<(Mem, usize)> {
         let Arrangement::Swapped(Swapped { step, swap, .. }) = self.arrangement else {
             return None;
@@ -467,7 +467,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns the fields of a window: the first address, the length, and the distance to the host.
+/// Returns the fields of a window: the first address, the address of the length, and the distance to the host.
 pub(super) fn window_fields(window: u32) -> [Word; 3] {
     let entry = window as usize * size_of::<Window<'_>>();
     [

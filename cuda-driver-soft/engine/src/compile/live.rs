@@ -64,7 +64,7 @@ impl Emitter<'_> {
         self.alive[step - layout.steps_of(self.block).start].clone()
     }
 
-    /// Ends a step of the current block: removes what is not needed after it from the machine registers.
+    /// Ends a step of the current block: frees the machine registers of values that are not needed after it.
     pub(super) fn end_step(&mut self, step: usize) {
         let layout = &self.input.plan.layout;
         self.forget_checked(&layout.steps[step]);

@@ -29,7 +29,7 @@ pub(super) const ACTIVE: Word = Word::Mem(Mem {
 });
 
 impl Emitter<'_> {
-    /// Returns the place of the lanes that wait at the block with a number.
+    /// Returns the place of the lanes that wait at the block with this number.
     pub(super) fn waiting(&self, number: usize) -> Mem {
         let place = self.masks.first + number;
         field(offset_of!(CompiledContext, waiting) + 4 * place)
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         self.masks.parts[block]
     }
 
-    /// Returns the places at which lanes wait.
+    /// Returns the places at which lanes can wait.
     pub(super) fn waits(&self) -> Vec<CompiledWait> {
         let wait = |block: usize| {
             let steps = self.input.plan.layout.steps_of(block);
@@ -108,8 +108,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts the rounds that begin with edges, and jumps back if lanes wait there: to the first such block in order,
-    /// as no lanes may wait before the block that runs. The code of a loop's head counts its first round.
+    /// Adds the jumps of edges that go backward: if lanes wait at the target of one, counts a round of its loop, and
+    /// jumps to it. The first such block in order comes first, because no lanes may wait before the block that runs. If
+    /// an edge that goes forward ends at the head of a loop, the code of the head counts the first round.
     fn go_masked(&mut self, from: usize, to: &[usize]) {
         let mut to = to.to_vec();
         to.sort_unstable_by_key(|to| self.input.plan.flow.place[*to]);
@@ -240,7 +241,7 @@ impl Emitter<'_> {
         self.asm.bind(none);
     }
 
-    /// Runs the steps of a block for the active lanes, and lets them wait at the next ones. If `again` has the
+    /// Runs the steps of a block for the active lanes, and lets them wait at the blocks that follow. If `again` has the
     /// beginning of a loop and the registers there, the loop is this block alone.
     fn run_masked(&mut self, block: usize, number: usize, again: Option<(Label, State)>) {
         let layout = &self.input.plan.layout;
@@ -310,7 +311,8 @@ impl Emitter<'_> {
         self.signs_of_swapped(width, part, 0, d, mask);
     }
 
-    /// Does the same for elements in another order: `swap` is combined with the number of each element of 32 bits.
+    /// Does the same for elements of 32 bits in another order: `swap` is combined with the number of each of them by
+    /// exclusive or. Elements of 64 bits have no other order.
     fn signs_of_swapped(&mut self, width: Width, part: usize, swap: usize, d: Ymm, mask: Ymm) {
         let distances = self.constant_vector(std::array::from_fn(|i| match width {
             Width::Bits32 => 31 - (8 * part + (i ^ swap)) as u32,
@@ -350,8 +352,9 @@ impl Emitter<'_> {
         self.asm.store_vector(to, whole);
     }
 
-    /// Stores elements of 32 bits of a part in another order, for the lanes that run. Uses the first two registers for
-    /// sources and `TEMP`.
+    /// Stores elements of 32 bits of a part in another order, for the lanes that run. The elements are in `from` if
+    /// `swap` is 0, else in the second register for sources, which has them in the new order. Uses the first two
+    /// registers for sources and `TEMP`.
     pub(super) fn store_swapped(&mut self, part: usize, swap: usize, to: Mem, from: Ymm) {
         let [signs, swapped, _] = SOURCES;
         let from = if swap == 0 { from } else { swapped };
@@ -382,8 +385,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Prepares stores of lanes one after another, by [`lane_to_store`](Self::lane_to_store). Sets `DX`, which they need,
-    /// and uses the first two registers for sources.
+    /// Prepares stores of lanes one after another, by [`lane_to_store`](Self::lane_to_store). Sets `DX`, which they
+    /// need, and uses the first two registers for sources.
     pub(super) fn begin_stores(&mut self, places: &Places, lanes: Range<u32>) {
         if !self.masked {
             return;
@@ -460,7 +463,7 @@ impl Emitter<'_> {
     }
 
     /// Changes `AX` from the lowest address of a range of lanes to the address of the first active one. `lowest` is the
-    /// distance of the lowest address from that of the first lane.
+    /// distance of the lowest address from that of the first lane. Uses `CX`.
     pub(super) fn move_to_active(&mut self, step: i32, lowest: i32) {
         self.first_active(Gpr::CX);
         self.asm.multiply(Width::Bits64, Gpr::CX, Word::Gpr(Gpr::CX), step);
@@ -494,7 +497,7 @@ impl Emitter<'_> {
         self.asm.store(element, at, Gpr::CX);
     }
 
-    /// Returns true if machine code can run an instruction for the lanes that are compiled for.
+    /// Returns true if machine code can run an instruction for the lanes that the current code runs.
     pub(super) fn can_be_masked(&self, inst: &Inst) -> bool {
         if !self.masked {
             return true;
@@ -562,7 +565,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the scalars that an instruction writes, in code for some lanes.
+    /// Returns the scalars and uniform predicates that an instruction writes, in code for some lanes; none in other
+    /// code.
     pub(super) fn scalar_results(&self, inst: &Inst) -> Vec<Reg> {
         let mut found = Vec::new();
         if self.masked {
@@ -577,8 +581,8 @@ impl Emitter<'_> {
         found
     }
 
-    /// Computes the first lanes of scalars whose rows the interpreter has written for the active lanes. Uses `AX`, `CX`
-    /// and `DX`.
+    /// Computes the first lanes of scalars, and all lanes of uniform predicates, whose rows the interpreter has written
+    /// for the active lanes. Uses `AX`, `CX` and `DX`.
     pub(super) fn restore_scalars(&mut self, scalars: &[Reg]) {
         for reg in scalars {
             let home = self.home(*reg);

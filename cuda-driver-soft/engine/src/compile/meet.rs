@@ -1,5 +1,5 @@
-//! Instructions that all groups of a warp run together: a group that arrives there goes on to the next group, and the
-//! last one runs the instruction for the whole warp.
+//! Instructions that all groups of a warp run together. When a group arrives at one, the code continues with the next
+//! group. When the last group arrives, the code runs the instruction for the whole warp.
 //!
 //! A *round* is the code from one such instruction to the next. All groups begin it at
 //! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
@@ -137,8 +137,8 @@ impl Emitter<'_> {
         self.asm.jump(restart);
     }
 
-    /// Writes the code with which a group arrives at an instruction, up to where all have. Returns the number of the
-    /// site, which is then in `AX`. The rows of `sources` are complete.
+    /// Writes the code with which a group arrives at an instruction, and which continues only after all groups have
+    /// arrived. Returns the number of the site, which is then in `AX`. Completes the rows of `sources`.
     fn arrive(&mut self, state: State, at: u32, live: &[Reg], rest: u32, resume: Label, sources: &[Reg]) -> u64 {
         let mut kept = state;
         kept.cached.retain(|reg| live.contains(&reg));

@@ -1,16 +1,18 @@
 //! Compiles kernels to machine code for groups of 8, 16 or 32 neighbouring lanes.
 //!
-//! The code follows the kernel's [plan](crate::plan). A uniform or affine register is one number in a general register,
-//! or if uniform the same number in all elements of a vector register. A predicate is a mask in a general register. Any
-//! other register is a row of vector registers. Machine registers are allocated block by block: the first edge to a
-//! block decides which registers hold which values there, and later edges conform.
+//! The code follows the kernel's [plan](crate::plan). A uniform or affine register of 32 or 64 bits is one number in a
+//! general register, or if uniform the same number in all elements of a vector register. A predicate is a mask in a
+//! general register. Registers of 128 bits stay in the frame. Any other register is a row of vector registers. Machine
+//! registers are allocated block by block: the first edge to a block decides which registers hold which values there,
+//! and later edges conform.
 //!
 //! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. The
 //! interpreter also runs each instruction that is not compiled, and each access that the quick check of its bounds does
 //! not accept, so that there is one place where an access can fail.
 //!
-//! iced-x86 encodes each kind of instruction once per process, and rare instructions each time. Clean builds on two
-//! cores took 3 s for its encoder (MIT, 2 crates), 15 s with its `code_asm`, and 14 s for dynasmrt (15 crates).
+//! iced-x86 encodes samples of each kind of instruction once per process, and rare instructions each time. It was
+//! chosen because it builds fast: clean builds on two cores took 3 s for its encoder (MIT, 2 crates), 15 s with its
+//! `code_asm`, and 14 s for dynasmrt (15 crates).
 //!
 //! | file | |
 //! | --- | --- |
@@ -18,7 +20,7 @@
 //! | `encoding` | the bytes of machine instructions |
 //! | `parts` | machine instructions on halves and elements of vector registers |
 //! | `cache` | the registers of the kernel that are in machine registers |
-//! | `registers` | the machine registers and the values that they hold |
+//! | `registers` | allocation of machine registers, and moves between them and the frame |
 //! | `emitter` | blocks, edges and exits |
 //! | `stubs` | code that runs rarely |
 //! | `live` | the registers that are needed at each step |
@@ -221,8 +223,8 @@ fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>>
     Plan::of(module, code.id, body)
 }
 
-/// Returns the regions that groups run under a mask: as many as have [`MOST_WAITS`] blocks. A region inside another one
-/// adds no blocks, so that it is always there if the other one is.
+/// Returns the regions that groups run under a mask. Takes each region in turn, unless the taken ones would then have
+/// more than [`MOST_WAITS`] blocks. A region inside a taken one adds no blocks, so that it is taken, too.
 #[cfg(target_arch = "x86_64")]
 fn masked_regions<'p>(plan: &'p Plan<'_>) -> Vec<&'p Region> {
     let mut taken: BTreeSet<usize> = BTreeSet::new();

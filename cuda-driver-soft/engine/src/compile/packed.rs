@@ -16,14 +16,16 @@ const WIDE: Width = Width::Bits64;
 /// `2^-14 - 2^-26`: see `semantics::half`.
 const TINY: f32 = f32::from_bits(0x387f_f000);
 
-/// The predicate "not equal, or unordered".
+/// Predicates of the host's floating-point comparisons. The first one is true for NaNs.
 const NOT_EQUAL: u32 = 4;
 const GREATER: u32 = 0x1e;
 
 /// A format of 16 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
+    /// `.f16`
     Half,
+    /// `.bf16`
     Brain,
 }
 
@@ -147,7 +149,7 @@ impl Formula<'_, '_> {
         self.mixed(is_nan, result, number)
     }
 
-    /// Returns `a b + c` of exact products, rounded to odd, from the sum rounded to nearest.
+    /// Returns the sum of an exact product and `c`, rounded to odd. It is made from the sum rounded to nearest.
     fn odd_sum(&mut self, width: Width, product: Term, c: Term) -> Term {
         let (add, sub, compare) = match width {
             Width::Bits32 => (single::ADD, single::SUB, single::CMP),

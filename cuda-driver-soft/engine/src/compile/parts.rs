@@ -15,7 +15,7 @@ impl Assembler {
         self.push(code, &[d.low(), from.operand()]);
     }
 
-    /// Replaces an element of 1, 2, 4 or 8 bytes in the lower half by one in memory.
+    /// Replaces an element of 1, 2, 4 or 8 bytes in the lower half by one in memory, and sets the upper half to zero.
     pub(super) fn insert(&mut self, bytes: u32, d: Ymm, from: Mem, at: u32) {
         let code = match bytes {
             1 => Code::VEX_Vpinsrb_xmm_xmm_r32m8_imm8,
@@ -71,7 +71,7 @@ impl Assembler {
         self.push(code, &[to.operand(), from.whole(), Operand::Number(1)]);
     }
 
-    /// Adds an instruction with two sources on lower halves.
+    /// Adds an instruction with two sources on lower halves. It sets the upper half of the result to zero.
     pub(super) fn vector_low(&mut self, code: Code, d: Ymm, a: Ymm, b: Ymm) {
         self.push(code, &[d.low(), a.low(), b.low()]);
     }

@@ -1,4 +1,4 @@
-//! The machine registers: which registers of the kernel they hold, and moves between them and the rows of the frame.
+//! Allocates machine registers to registers of the kernel, and moves values between them and the rows of the frame.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::cache::{Cache, Cached, MOST_PARTS};
@@ -15,8 +15,8 @@ pub(super) const ROWS32: Gpr = Gpr::BX;
 pub(super) const ROWS64: Gpr = Gpr(12);
 /// The frame from the group's first lane on, for predicates.
 pub(super) const MASKS: Gpr = Gpr(13);
-/// In code for groups of 32 lanes, where [`ROWS32`] is the frame of all registers: the place of the warp's frame among the
-/// frames of the call.
+/// In code for groups of 32 lanes, where [`ROWS32`] is the frame of all registers: the place of the warp's frame among
+/// the frames of the call.
 pub(super) const FRAMES: Gpr = MASKS;
 /// The constants.
 pub(super) const POOL: Gpr = Gpr(14);
@@ -246,7 +246,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Reads all registers from their rows.
+    /// Reads all registers from their rows, and those of checked ranges from their copies.
     pub(super) fn reload(&mut self, state: &State) {
         self.reload_checked(&state.checked);
         for (reg, cached) in state.cached.iter() {
@@ -339,7 +339,7 @@ impl Emitter<'_> {
         found
     }
 
-    /// Reserves vector registers for intermediate values.
+    /// Reserves vector registers for intermediate values, but leaves at least four to other values.
     pub(super) fn reserve(&mut self, count: usize) -> Vec<Ymm> {
         let mut found = Vec::new();
         for _ in 0..count.min(usize::from(YMMS) - 4) {
@@ -528,7 +528,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads the machine registers with the values that the code at a label expects.
+    /// Loads the machine registers with the values that the code at a label expects. Before that, writes the older rows
+    /// of registers that are `live` there, except those that this code expects to be older.
     pub(super) fn become_state(&mut self, target: &State, live: impl Fn(Reg) -> bool) {
         let now = std::mem::take(&mut self.state);
         let mut loads = Vec::new();

@@ -89,8 +89,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `CX`, and for an edge forwards
-    /// `AX`: the rounds of masked loops keep lanes there.
+    /// Adds code that counts an edge which begins a loop or one of its rounds. Uses `CX`, and `AX` only for an edge
+    /// that goes forward: code for some lanes keeps lanes in `AX` when it begins another round.
     pub(super) fn count_round(&mut self, from: usize, to: usize) {
         if !self.input.plan.flow.is_backward(from, to) {
             return self.begin_loop(to);

@@ -191,7 +191,7 @@ impl Emitter<'_> {
             (false, true) => (i64::from(u32::MAX) - reach, When::Above),
             (false, false) => (-reach, When::Below),
         };
-        // Only the lower half counts.
+        // The comparison reads only the lower half of the limit.
         let limit = Word::Imm(limit as i32);
         self.asm.alu(Alu::Cmp, Width::Bits32, first, limit);
         self.asm.jump_when(when, out);
@@ -384,6 +384,7 @@ impl Emitter<'_> {
 /// A minimum or maximum.
 #[derive(Clone, Copy)]
 struct Choice {
+    /// True for a minimum.
     least: bool,
     signed: bool,
 }
@@ -400,7 +401,7 @@ impl Choice {
     }
 }
 
-/// An operation on first lanes.
+/// An operation on first lanes. The `bool` of an operation is true for signed numbers.
 #[derive(Clone, Copy)]
 enum Work {
     Copy(Value),

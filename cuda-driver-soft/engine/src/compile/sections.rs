@@ -11,10 +11,10 @@ pub(super) enum Section {
     Second,
 }
 
-/// The places at which groups begin again.
+/// Labels of the code with which groups begin again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Restart {
-    /// The address at which the first section is entered at the first instruction.
+    /// The beginning of the first section, for groups that enter the code at the first instruction.
     pub(super) entry: Label,
     /// The code that all lanes of a group run to begin again.
     pub(super) together: Label,

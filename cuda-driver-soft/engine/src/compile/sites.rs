@@ -7,7 +7,7 @@ use ptx::ir::Reg;
 pub(super) struct Site {
     /// The instruction in the interpreter's code.
     pub(super) at: u32,
-    /// The code that writes all scalars to their rows and leaves.
+    /// The code that writes all lanes of scalars to their rows, and leaves.
     pub(super) part: Label,
     /// The code at which all groups continue.
     pub(super) resume: Label,

@@ -1,4 +1,4 @@
-//! Code at the end of a kernel that runs rarely: exits, edges, and instructions that the interpreter runs.
+//! Code at the end of a section that runs rarely: exits, edges, and instructions that the interpreter runs.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::Emitter;
@@ -46,8 +46,9 @@ pub(super) enum Stub {
         from: usize,
         to: [usize; 2],
     },
-    /// Runs an instruction in the interpreter. `AX` has the address of a memory instruction: the first lane's, or the
-    /// lowest one if `lanes` has the step from lane to lane, and the distance of that address from the first lane's.
+    /// Runs an instruction in the interpreter. For a memory instruction, `AX` has the address of one of the lanes that
+    /// run; but if `lanes` is not `None`, `AX` has the lowest address of all lanes, and `lanes` has the step from lane
+    /// to lane and the distance of the lowest address from that of the first lane.
     Interpret {
         label: Label,
         back: Label,
@@ -211,9 +212,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. All values must be in the
-    /// frame, and the machine registers that hold values are lost. The code jumps to `missing` if lanes are missing at
-    /// an instruction that runs for the whole warp.
+    /// Calls the interpreter for a range of instructions, and leaves if one raises a fault. If there is a window, `AX`
+    /// must have the address of one of the lanes that run. All values must be in the frame, and the machine registers
+    /// that hold values are lost. The code jumps to `missing` if lanes are missing at an instruction that runs for the
+    /// whole warp.
     pub(super) fn call_interpreter(&mut self, (first, end): (u32, u32), window: u32, missing: Option<Label>) {
         self.keep_frames();
         let asm = &mut self.asm;
@@ -229,7 +231,7 @@ impl Emitter<'_> {
             asm.jump_when(When::Equal, missing);
         }
         asm.alu(Alu::Test, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
-        // The epilogue needs the result in the upper half.
+        // The upper half of the result is the exit.
         asm.constant(Gpr::AX, (Exit::Fault as u64) << 32);
         asm.jump_when(When::NotEqual, self.epilogue);
     }

@@ -4,8 +4,8 @@ use crate::code::compiled::MOST_UNIFORMS;
 use crate::code::constant::{Constant, Lifetime, differs_by_lane};
 use crate::code::function::Code;
 
-/// Returns the constants of a function that are the same in all lanes of a block, except those whose bits are known.
-/// Constants that change from block to block come first.
+/// Returns the constants of 32 and 64 bits of a function that are the same in all lanes of a block, except those whose
+/// bits are known. Constants that change from block to block come first. There are at most [`MOST_UNIFORMS`].
 pub(super) fn uniforms_of(code: &Code) -> Vec<(Constant, u8)> {
     let of = |lifetimes: [Lifetime; 2]| {
         let constants = code.constants.iter().map(|(_, width, constant)| (*constant, *width));

@@ -268,7 +268,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the uniform vector register of a source, if it has one.
+    /// Returns the vector register that has a uniform source in all elements, if there is one.
     pub(super) fn uniform_vector(&self, value: Value) -> Option<Ymm> {
         let Place::Register(reg) = value.place else { return None };
         let cached = self.state.get(reg)?;

@@ -55,7 +55,7 @@ enum Work {
     Select(Reg, bool),
     /// The sum with a constant of 64 bits.
     Offset(u64),
-    /// Converts an integer to `.f32`.
+    /// Converts an `.s32` to `.f32`.
     ToFloat,
 }
 
@@ -246,7 +246,8 @@ impl<'a> Emitter<'a> {
             Op::Shl { ty } | Op::Shr { ty } => self.vector_shift(inst, *ty, matches!(inst.op, Op::Shl { .. })),
             Op::Shf { left, clamp: false } => {
                 let distance = self.value(inst.srcs.get(2)?, narrow)?.number()? as u32 % 32;
-                // Of the pair `b:a` the upper word of a shift to the left, or the lower of one to the right.
+                // The result is the upper word of the pair `b:a` after a shift to the left, or the lower word after a
+                // shift to the right.
                 let left = if *left { distance } else { 32 - distance };
                 if left == 0 || left == 32 {
                     return None;
@@ -440,7 +441,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Replaces NaNs by the canonical NaN, if they can be observed.
+    /// Replaces NaNs by the canonical NaN if `seen` is true, which means that their bits can be observed.
     fn canonical(&mut self, d: Ymm, seen: bool) {
         if seen {
             const UNORDERED: u32 = 3;

@@ -14,8 +14,8 @@ use ptx::ir::{Inst, Op, Reg, RegClass};
 const MOST_IN_LOOPS: usize = 3;
 /// Limit on the vectors that are live at the beginning of any other block.
 const MOST: usize = 6;
-/// Limit on the results of 64 bits, which must not be in a loop: for example, a division by a constant is a product of
-/// 64 bits and a shift.
+/// Limit on the vectors of 64 bits or more, which must be results outside of loops that only their own block uses. For
+/// example, a division by a constant is a product of 64 bits and a shift.
 const MOST_WIDE: usize = 2;
 
 /// Returns true for instructions that all lanes of a warp run together, and that have no machine code for a group.
@@ -33,8 +33,8 @@ fn is_for_warp(inst: &Inst) -> bool {
     }
 }
 
-/// Returns true if a kernel is faster in groups of 32 lanes: if its vectors mostly fit into the registers, or if it has
-/// operations across lanes, for which smaller groups have to meet.
+/// Returns true if a kernel is likely to be faster in groups of 32 lanes: if its vectors mostly fit into the registers,
+/// or if it has operations across lanes, for which smaller groups have to meet.
 pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     let is_vector = |reg: Reg| plan.source.class(reg) != RegClass::Pred && shapes.of_register(reg) == Shape::Any;
     let is_wide = |reg: Reg| matches!(plan.source.class(reg), RegClass::B64 | RegClass::B128);

@@ -1,5 +1,6 @@
-//! Registers whose values in a group are a row in another order of lanes: the number of the lane, combined with a number
-//! by exclusive or. An example is the address of the partner of each thread in a sorting network.
+//! Finds registers whose values in a group are equally spaced, but not in the order of the lanes: the place of a lane's
+//! value in the row is the number of the lane, combined with a constant by exclusive or. An example is the address of
+//! the partner of each thread in a sorting network.
 
 use super::Plan;
 use super::shape::{Shape, Shapes};
@@ -10,7 +11,7 @@ use ptx::ir::{Inst, Op, Operand, Part, Reg, RegClass, Type};
 /// `step * (i ^ swap)`, wrapping at the register's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Swapped {
-    /// The distance of two values that follow each other in the row.
+    /// The difference of a value in the row and the one before it.
     pub(crate) step: u32,
     /// The number that is combined with the number of a lane, less than the number of lanes.
     pub(crate) swap: u32,
@@ -22,7 +23,7 @@ pub(crate) struct Swapped {
 /// Limit on the instructions from the exclusive or to the register.
 const MOST_STEPS: u32 = 8;
 
-/// Limit on the distance of two values, far below values that wrap.
+/// Limit on [`Swapped::step`], which keeps the distances in a row far below 32 bits.
 const MOST_STEP: u64 = 1 << 16;
 
 impl Plan<'_> {
@@ -98,7 +99,7 @@ impl Plan<'_> {
 }
 
 impl Swapped {
-    /// Returns the order after a product with a positive number; `None` if that is too large.
+    /// Returns the order of the products with a number; `None` if the number is 0 or the step becomes too large.
     fn times(self, factor: u64) -> Option<Swapped> {
         let step = u64::from(self.step).checked_mul(factor)?;
         let step = u32::try_from(step).ok().filter(|_| (1..=MOST_STEP).contains(&step))?;
