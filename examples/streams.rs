@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (copies, work) = (Stream::non_blocking(&context)?, Stream::non_blocking(&context)?);
     let (start, copied, end) = (Event::new(&context)?, Event::new(&context)?, Event::new(&context)?);
 
-    // A copy from page-locked memory does not block this thread. `upload` owns the buffers until the copy is done.
+    // A copy from page-locked memory does not block this thread. `upload` owns both buffers until `wait` returns them.
     let host = HostBuffer::from_slice(&context, &[1.5f32; COUNT])?;
     let device = DeviceBuffer::alloc(&context, COUNT)?;
     let values = device.ptr();
@@ -58,8 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The kernel in the other stream waits for the copy, but this thread does not.
     work.wait_event(&copied)?;
     let config = LaunchConfig::covering(COUNT as u32, 256);
-    // SAFETY: the kernel takes an address and a count. `upload` keeps the memory until this thread waits for it, after
-    // `work`.
+    // SAFETY: the kernel takes an address and a count. `upload` keeps the memory until `upload.wait()`, which this
+    // thread calls after it has waited for `work`.
     unsafe { double.launch(&work, config, (values, COUNT as u32))? };
     end.record(&work)?;
 

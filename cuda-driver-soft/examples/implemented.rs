@@ -1,4 +1,5 @@
-//! Prints the exports that the software driver implements, one per line. `cargo xtask generate` puts them into API.md.
+//! Prints the exports that the software driver implements, one per line. `cargo xtask generate` runs this example, and
+//! marks and counts these exports in API.md.
 
 fn main() {
     for symbol in cuda_driver_soft::IMPLEMENTED {

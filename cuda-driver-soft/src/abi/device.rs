@@ -1,4 +1,4 @@
-//! Exports of devices and their primary contexts.
+//! Exports that query devices, register callbacks for their notifications, and manage their primary contexts.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -15,8 +15,8 @@ use crate::object::{device, notification, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Writes text into a buffer of `length` bytes, and returns true if it fits with its NUL byte. For a length of 0 or
-/// less, returns `CUDA_ERROR_INVALID_VALUE`, where NVIDIA's driver crashes.
+/// Writes text into a buffer of `length` bytes, truncated if it is too long, and returns true if it fits with its NUL
+/// byte. Returns `CUDA_ERROR_INVALID_VALUE` for a length of 0 or less; NVIDIA's driver crashes for such a length.
 fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<bool> {
     let capacity = usize::try_from(length)
         .ok()
@@ -34,8 +34,8 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
     Ok(())
 }
 
-/// Checks a query of atomic operations on the host's or another device's memory, and writes that none is native, as on
-/// an H200.
+/// Checks a query of atomic operations on the host's or another device's memory, and writes 0 for each: none is native.
+/// An H200 also writes 0 for the host's memory.
 fn no_atomics(c: Caller, out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint) -> Result<()> {
     c.out(out)?;
     let mut operations = c.items(operations, count as usize)?;
@@ -133,7 +133,8 @@ exports! {
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
             return Err(Error::CUDA_ERROR_INVALID_DEVICE);
         }
-        // All devices share one address space: access is supported; native atomics and arrays across devices are not.
+        // Access is supported because all devices share one address space. Native atomics and arrays across devices are
+        // not, and every pair of devices has performance rank 0.
         value.set(match attribute {
             P2P::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED => 1,
             known if known.name().is_some() => 0,

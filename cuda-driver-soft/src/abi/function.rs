@@ -1,4 +1,5 @@
-//! Exports of functions: their attributes, modules, names, parameters and loading state.
+//! Exports of functions: their attributes, cache and shared memory preferences, modules, names, parameters and loading
+//! state.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,5 @@
-//! Submits operations to streams: they are queued, or become nodes if the stream captures.
+//! Submits operations to streams: they are queued, run in the calling thread after the stream's work if the call waits,
+//! or become nodes of a graph if the stream captures.
 
 use std::sync::Arc;
 
@@ -24,12 +25,16 @@ use crate::trace::{self, Job};
 use engine::check::Span;
 use engine::memory::host::HostRange;
 
-/// Asynchronous copies of up to this many bytes from pageable memory, on a stream with pending work, read their source
-/// during the call and write it later.
+/// An asynchronous copy of up to this many bytes from pageable memory to an allocation of the driver, on a stream with
+/// pending work, reads its source during the call and writes its target later.
 const STAGED: u64 = 64 << 10;
 
 /// Runs a task that uses these places, in stream order. If `wait` is true, waits for the stream and runs the task in
-/// the calling thread. Memory that another thread frees during the wait counts as freed before the call.
+/// the calling thread. If another thread frees the memory during the wait, returns `CUDA_ERROR_INVALID_VALUE`, as for
+/// memory that was freed before the call.
+///
+/// `cost` estimates the duration in nanoseconds, `job` describes the task in traces, and the last argument is what the
+/// check of races records: the work, if it is compared, and the memory that it uses.
 fn run(
     places: &[MemoryPlace],
     task: impl FnOnce() -> RangeResult + Send + 'static,
@@ -58,7 +63,7 @@ fn run(
         return Ok(());
     }
     if stream.is_blocking() {
-        // The task waits for the default stream, too.
+        // The submitted task waits for the legacy stream, too.
         scheduler().wait(stream.submit(&[], Work::Join, 0));
     } else {
         stream.drain();
@@ -179,8 +184,9 @@ pub(crate) fn copy_box(
     let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits);
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
-    // An access to memory that an array with deferred mapping lacks is a fault of the stream, also in a call that
-    // waits.
+    // An access to absent memory of an array with deferred mapping is a fault, so the copy runs as a task of the stream
+    // even if the call waits. Such a call returns the fault if the source has deferred mapping; otherwise, a later call
+    // does.
     let (faults, reports) = (to.faults() || from.faults(), from.faults());
     let task = move || copy_rows(&to, &from, extent);
     let job = || timeline::submit_copy(&places[0], &places[1], extent.bytes(), stream);
@@ -193,14 +199,14 @@ pub(crate) fn copy_box(
     if wait && reports { observe_fault() } else { Ok(()) }
 }
 
-/// Sets memory. As documented, the host waits for it if the memory is host memory or has
-/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, or if the context has `CU_CTX_SYNC_MEMOPS`, unless the call is asynchronous.
+/// Sets memory. As documented, a synchronous call waits if the memory is page-locked or managed or has
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, or if the context has `CU_CTX_SYNC_MEMOPS`.
 pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Ok(());
     }
     if stream.is_capturing() {
-        // Driver 580 reports missing memory only when the graph is instantiated.
+        // Only the address and the pitch are checked: driver 580 reports missing memory when the graph is instantiated.
         fill.reach()?;
         return capture::add(stream, Operation::Fill(fill));
     }

@@ -1,6 +1,8 @@
-//! Groups of lanes for which an assumption of compiled code does not hold, as at the edge of an image: the code assumes
-//! that a minimum or maximum takes the same operand in all lanes of a group. Such groups begin again in code without
-//! assumptions. They must give the interpreter's results, and no instruction may count twice.
+//! Tests of groups of lanes for which an assumption of compiled code does not hold, as at the edge of an image. If one
+//! operand of a minimum or maximum has a step from lane to lane and the other is the same in all lanes, the code
+//! assumes that the operand with the step is the result in all lanes of a group. Other groups begin again in code
+//! without assumptions, or leave compiled code. They must give the interpreter's results, and no instruction may count
+//! twice.
 
 use super::compiled::{counts, counts_in, same, same_in};
 use crate::{Counts, Engine, Isa};
@@ -9,8 +11,8 @@ use crate::{Counts, Engine, Isa};
 const LIMITED: &str = "add.s32 %r10, %r0, -3; max.s32 %r10, %r10, 0; min.s32 %r11, %r10, 700;
     mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10;";
 
-/// Compares engines. If `inside` is true, no group may leave compiled code before the end of the kernel; otherwise,
-/// some must.
+/// Compares the results of all engines. If `inside` is true, groups may leave compiled code only at barriers and at the
+/// end of the kernel, and no instruction may count twice. Otherwise, some groups must leave it elsewhere.
 fn check(body: &str, inside: bool) {
     same(body);
     if !Isa::available().any(|isa| isa == Isa::Wide) {
@@ -44,7 +46,7 @@ fn groups_at_edges_stay_in_compiled_code() {
         ),
         true,
     );
-    // Minima and maxima of 64 bits: of values that fall from lane to lane, and with a parameter as the other side.
+    // Minima and maxima of 64 bits: of values that fall from lane to lane, and with a parameter as the other operand.
     check(
         "sub.s64 %rd10, 600, %rd5; max.s64 %rd10, %rd10, 7; min.u64 %rd11, %rd2, %rd5; shl.b64 %rd10, %rd10, 4;
         add.u64 %rd10, %rd1, %rd10; ld.global.u64 %rd9, [%rd10]; add.u64 %rd9, %rd9, %rd11; st.global.u64 [%rd3], %rd9;",
@@ -88,7 +90,7 @@ fn loops_and_branches_begin_again() {
 #[test]
 fn effects_are_not_repeated() {
     let load = "ld.global.u32 %r22, [%rd10]; cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
-    // The second run would read what the first one has stored.
+    // The assumption comes after a store, which counts as an effect even if a second run would store the same.
     check(
         &format!(
             "ld.global.u32 %r20, [%rd6]; cvt.u64.u32 %rd9, %r20; add.u64 %rd9, %rd9, 1; st.global.u64 [%rd3], %rd9;
@@ -104,7 +106,7 @@ fn effects_are_not_repeated() {
             st.global.u64 [%rd3], %rd12; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 9; @%p1 bra round;",
         false,
     );
-    // Atomic operations.
+    // The assumption comes after an atomic operation.
     check(
         &format!("mov.u32 %r20, part; red.shared.add.u32 [%r20], 1; {LIMITED} {load}"),
         false,
@@ -116,8 +118,9 @@ fn effects_are_not_repeated() {
     );
 }
 
-/// Groups meet at barriers, those that have begun again and those that have not. There, a value must have the same
-/// shape in all groups: the same number or one step from lane to lane, or else any numbers.
+/// After a barrier, all groups continue in the code with assumptions. A group that has begun again can do so only if
+/// each value that is needed there has the same shape in both codes: one number for all lanes, one step from lane to
+/// lane, or any numbers. Otherwise, it leaves.
 #[test]
 fn barriers_after_edges() {
     let shared = "mov.u32 %r20, part; shl.b32 %r21, %r8, 2; add.u32 %r20, %r20, %r21; ld.global.u32 %r22, [%rd10];
@@ -125,17 +128,18 @@ fn barriers_after_edges() {
     let other = "xor.b32 %r21, %r21, 4; mov.u32 %r20, part; add.u32 %r20, %r20, %r21; ld.shared.u32 %r22, [%r20];";
     let store = "cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
     check(&format!("{LIMITED} {shared} bar.sync 0; {other} {store}"), true);
-    // A value is needed after the barrier that has a step from lane to lane only in groups that have not begun again.
+    // `%r11` is needed after the barrier. It has a step from lane to lane only in groups that have not begun again.
     check(
         &format!("{LIMITED} {shared} bar.sync 0; {other} mad.lo.u32 %r22, %r11, 3, %r22; {store}"),
         false,
     );
 }
 
-/// In blocks of four warps, the assumption fails in any set of them: the other warps of the block count as before.
+/// In blocks of four warps, the assumption fails in each possible set of warps. All instructions must count once, in
+/// these warps and in the others.
 #[test]
 fn any_warps_of_a_block() {
-    // The index is limited in the rows of the block whose bits are set.
+    // Each row of the block is a warp. In the rows whose bit is set, the minimum is 500, so the assumption fails.
     let limited = |rows: u32| {
         format!(
             "shr.u32 %r20, {rows}, %r7; and.b32 %r21, %r20, 1; mad.lo.u32 %r10, %r21, 1000, %r6; min.s32 %r11, %r10, 500;
@@ -143,7 +147,8 @@ fn any_warps_of_a_block() {
         )
     };
     let store = "cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
-    // Groups that have begun again leave at the barrier, because they need a value with another shape.
+    // Groups that have begun again leave at the barrier, because `%r11` is needed after it and has another shape in
+    // their code.
     let leaves = "bar.sync 0; mad.lo.u32 %r22, %r11, 3, %r22;";
     let blocks = [(32, 4)];
     for rows in 0..16 {
@@ -159,7 +164,7 @@ fn any_warps_of_a_block() {
             assert_eq!(all, interpreted.all, "rows {rows:#b}: {body}");
             assert!(
                 compiled <= all && (compiled > all / 2 || !end.is_empty()),
-                "{compiled} of {all}"
+                "{compiled} of {all}, rows {rows:#b}: {body}"
             );
         }
     }

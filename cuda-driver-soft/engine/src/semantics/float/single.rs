@@ -46,7 +46,8 @@ fn finish(r: f32, sat: bool) -> f32 {
     if sat { saturate_f32(r) } else { canonical_f32(r) }
 }
 
-/// 2^24: a subnormal result times this is normal, and has all bits that its rounding needs.
+/// 2^24. If a result is subnormal, the same operation with 2^24 times the value has a normal result, which is rounded
+/// to 24 bits.
 pub(crate) const SCALE: f32 = 16_777_216.0;
 
 /// Applies `.ftz` to a result that may be inexact: it becomes a zero of its sign if the exact result, rounded to 24
@@ -112,7 +113,7 @@ fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
 }
 
 /// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused` is true if the code around this call is
-/// compiled for a CPU that has the instruction. The result is the same.
+/// compiled for a CPU with a fused multiply-add instruction. The result does not depend on it.
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fused: bool) -> f32 {
     let (a, b, c) = (flush_f32(a, ftz), flush_f32(b, ftz), flush_f32(c, ftz));
@@ -126,7 +127,8 @@ pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fuse
 fn multiply_add(a: f32, b: f32, c: f32, rnd: Rounding, fused: bool) -> f32 {
     match rnd {
         Rounding::Rn if fused => a.mul_add(b, c),
-        // The product is exact in f64, but its sum with c is not. Rounded to odd, it can be rounded once more.
+        // The product is exact in f64, but its sum with c is not. `add_exact` rounds that sum to odd first, so a second
+        // rounding gives the right result.
         _ => add_exact(f64::from(a) * f64::from(b), f64::from(c), rnd),
     }
 }
@@ -145,7 +147,7 @@ fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
     match rnd {
         Rounding::Rn => a / b,
         // A quotient of 24-bit significands that is not an f32 number differs from every f32 number by more than f64's
-        // error.
+        // rounding error, which therefore does not change the result of a directed mode.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
     }
 }
@@ -164,7 +166,8 @@ pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     let magnitude = f32::from_bits(a.to_bits() & 0x7fff_ffff);
     let root = match rnd {
         Rounding::Rn => magnitude.sqrt(),
-        // As for the quotient, a root that is not an f32 number differs from every f32 number by more than f64's error.
+        // A root that is not an f32 number differs from every f32 number by more than f64's rounding error, which
+        // therefore does not change the result of a directed mode.
         _ => round_f32(f64::from(magnitude).sqrt(), rnd),
     };
     let signed = root.to_bits() | a.to_bits() & 0x8000_0000;
