@@ -66,19 +66,9 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
                 break;
             }
             // Paths are made absolute, because the program may change its working folder.
-            "--trace" => {
-                let file = value()?;
-                let whole = std::path::absolute(&file)
-                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
-                run.variables.push((TRACE, whole.into()));
-            }
+            "--trace" => run.variables.push((TRACE, absolute(&value()?)?)),
             "--profile" if given.is_none() => run.variables.push((PROFILE, "1".into())),
-            "--profile" => {
-                let file = value()?;
-                let whole = std::path::absolute(&file)
-                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
-                run.variables.push((PROFILE, whole.into()));
-            }
+            "--profile" => run.variables.push((PROFILE, absolute(&value()?)?)),
             "--log" if given.is_none() => run.variables.push(("CUDA_SOFT_LOG", "1".into())),
             "--registers" if given.is_none() => {
                 let names = ["CUDA_SOFT_LOG", "CUDA_SOFT_REGISTERS"];
@@ -86,12 +76,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
             }
             "--stop-at" => run.variables.push(("CUDA_SOFT_STOP_AT", value()?)),
             "--check" => run.variables.push((CHECK, value()?)),
-            "--report" => {
-                let file = value()?;
-                let whole = std::path::absolute(&file)
-                    .map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
-                run.variables.push((REPORT, whole.into()));
-            }
+            "--report" => run.variables.push((REPORT, absolute(&value()?)?)),
             "--summary" if given.is_none() => run.variables.push(("CUDA_SOFT_SUMMARY", "1".into())),
             _ => return Err(format!("unknown option `{option}`")),
         }
@@ -112,6 +97,13 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
         None => {}
     }
     Ok(run)
+}
+
+/// Returns the absolute path of a file.
+fn absolute(file: &OsStr) -> Result<OsString, String> {
+    let whole = std::path::absolute(file);
+    let whole = whole.map_err(|error| format!("cannot make {} absolute: {error}", file.display()))?;
+    Ok(whole.into())
 }
 
 impl Run {

@@ -41,6 +41,12 @@ struct UseCounts {
     mappings: u64,
 }
 
+impl UseCounts {
+    fn are_none(&self) -> bool {
+        self.handles == 0 && self.mappings == 0
+    }
+}
+
 impl GenericAllocation {
     /// Returns the device that the memory belongs to. Memory on the host belongs to the first device.
     fn device(&self) -> Result<&'static Device> {
@@ -69,7 +75,7 @@ impl GenericAllocation {
 
     /// Removes the allocation if nothing refers to it.
     fn drop_unused(&self, uses: &UseCounts) -> Result<()> {
-        if uses.handles == 0 && uses.mappings == 0 {
+        if uses.are_none() {
             let removed = TABLE.remove(self.handle);
             removed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         }
@@ -322,7 +328,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     let owner = memory::owner_of(memory.device()?);
     // Another thread may have released the handle, or removed its last mapping, since it was looked up.
     let mut uses = memory.uses();
-    if uses.handles == 0 && uses.mappings == 0 {
+    if uses.are_none() {
         return refuse("the memory handle is already released");
     }
     if !address_space().map(base, bytes, &memory.memory, owner, Access::None) {

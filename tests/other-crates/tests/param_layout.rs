@@ -1,6 +1,6 @@
 //! Tests of the offsets of arguments in a `ParamBuffer` against a C compiler's: 1,000 random parameter lists, with the
 //! vector types as this file declares them in C and, if it was fetched, with those of NVIDIA's header.
-// Where C's `long` has 4 bytes, `cuda-driver` lacks `long4_32a` and `ulong4_32a`, which would have padding.
+// `cuda-driver` lacks `long4_32a` and `ulong4_32a` for targets whose C `long` has 4 bytes: they would have padding.
 #![cfg(all(not(windows), target_pointer_width = "64"))]
 
 use std::fmt::Write as _;

@@ -562,12 +562,12 @@ impl Assembler {
 
     /// Adds a number to 64 bits in memory.
     pub(super) fn add_to(&mut self, to: Mem, number: i32) {
-        let is_short = i8::try_from(number).is_ok();
-        let code = if is_short {
-            Code::Add_rm64_imm8
-        } else {
-            Code::Add_rm64_imm32
-        };
+        self.with_number(to, number, [Code::Add_rm64_imm8, Code::Add_rm64_imm32]);
+    }
+
+    /// Combines memory with a number, by the instruction for numbers of 8 bits or by that for longer ones.
+    fn with_number(&mut self, to: Mem, number: i32, [short, long]: [Code; 2]) {
+        let code = if i8::try_from(number).is_ok() { short } else { long };
         self.push(code, &[to.operand(), Operand::Number(number)]);
     }
 
@@ -596,13 +596,7 @@ impl Assembler {
 
     /// Subtracts a number from 64 bits in memory, and compares the result with 0.
     pub(super) fn subtract_from(&mut self, to: Mem, number: i32) {
-        let is_short = i8::try_from(number).is_ok();
-        let code = if is_short {
-            Code::Sub_rm64_imm8
-        } else {
-            Code::Sub_rm64_imm32
-        };
-        self.push(code, &[to.operand(), Operand::Number(number)]);
+        self.with_number(to, number, [Code::Sub_rm64_imm8, Code::Sub_rm64_imm32]);
     }
 
     /// Copies a register if a condition holds, which must be less, greater, below, not below or above.

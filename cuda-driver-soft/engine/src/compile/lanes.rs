@@ -1,6 +1,6 @@
 //! The places of a group's lanes in memory: one check of bounds and alignment for all of them.
 
-use super::assembler::{Alu, Gpr, Label, Mem, Shift, Source, When, Width, Word};
+use super::assembler::{Alu, Gpr, Label, Mem, Source, When, Width, Word};
 use super::emitter::Emitter;
 use super::ranges::{Checked, Memory};
 use super::registers::{SOURCES, State, TEMP, WINDOWS, field};
@@ -256,15 +256,7 @@ impl Emitter<'_> {
         let row = self.masked.then(|| self.rows_of(addresses.value, 0));
         match row {
             Some(row) => {
-                self.first_active(Gpr::CX);
-                self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
-                let shift = width.bytes().trailing_zeros();
-                self.asm.shift(Shift::Left, Width::Bits64, Gpr::DX, shift);
-                let at = Mem {
-                    index: Some(Gpr::DX),
-                    ..row
-                };
-                self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(at));
+                self.load_first_active(width, row);
                 self.asm.alu(Alu::Xor, Width::Bits64, Gpr::CX, Word::Imm(swap as i32));
                 self.asm
                     .multiply(Width::Bits64, Gpr::CX, Word::Gpr(Gpr::CX), step as i32);

@@ -456,8 +456,21 @@ impl Emitter<'_> {
         to
     }
 
+    /// Sets `AX` to the value of the first active lane in a row, and `CX` to the number of the lane. Uses `DX`.
+    pub(super) fn load_first_active(&mut self, width: Width, row: Mem) {
+        self.first_active(Gpr::CX);
+        self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
+        let shift = width.bytes().trailing_zeros();
+        self.asm.shift(Shift::Left, Width::Bits64, Gpr::DX, shift);
+        let at = Mem {
+            index: Some(Gpr::DX),
+            ..row
+        };
+        self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(at));
+    }
+
     /// Sets a register to the number of the first active lane of the group.
-    pub(super) fn first_active(&mut self, to: Gpr) {
+    fn first_active(&mut self, to: Gpr) {
         let active = field(offset_of!(CompiledContext, active));
         self.asm.first_bit(to, active);
     }
@@ -596,19 +609,11 @@ impl Emitter<'_> {
                 self.asm.store(self.lanes / 8, home, Gpr::AX);
                 continue;
             };
-            self.first_active(Gpr::CX);
-            self.asm.alu(Alu::Mov, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
-            let shift = width.bytes().trailing_zeros();
-            self.asm.shift(Shift::Left, Width::Bits64, Gpr::CX, shift);
-            let row = Mem {
-                index: Some(Gpr::CX),
-                ..home
-            };
-            self.asm.alu(Alu::Mov, width, Gpr::AX, Word::Mem(row));
+            self.load_first_active(width, home);
             if step != 0 {
-                self.asm.constant(Gpr::CX, step.cast_unsigned());
-                self.asm.alu(Alu::Imul, Width::Bits64, Gpr::DX, Word::Gpr(Gpr::CX));
-                self.asm.alu(Alu::Sub, width, Gpr::AX, Word::Gpr(Gpr::DX));
+                self.asm.constant(Gpr::DX, step.cast_unsigned());
+                self.asm.alu(Alu::Imul, Width::Bits64, Gpr::CX, Word::Gpr(Gpr::DX));
+                self.asm.alu(Alu::Sub, width, Gpr::AX, Word::Gpr(Gpr::CX));
             }
             self.asm.store(width.bytes(), home, Gpr::AX);
         }

@@ -275,16 +275,13 @@ fn sample(
         }
         return Ok(convert(tex, sums.0.map(|sum| (sum as f32).to_bits()), view));
     }
-    if !point.is_filtered() && next.is_none() {
-        let texel = point.nearest(view)?;
-        return Ok(convert(tex, unfiltered(image, &sampler, texel), view));
-    }
+    let Some(next) = next else {
+        let color = point.color(view)?;
+        return Ok(convert(tex, color, view));
+    };
     let mut parts = Parts::default();
-    let second = if next.is_some() { levels.fraction } else { 0 };
-    point.parts(view, 256 - second, &mut parts)?;
-    if let Some(next) = next {
-        SamplePoint { plane: *next, ..point }.parts(view, second, &mut parts)?;
-    }
+    point.parts(view, 256 - levels.fraction, &mut parts)?;
+    SamplePoint { plane: *next, ..point }.parts(view, levels.fraction, &mut parts)?;
     Ok(convert(tex, parts.mean(image, &sampler), view))
 }
 
@@ -376,6 +373,11 @@ impl SamplePoint<'_> {
         }
     }
 
+    /// Returns the offset from the coordinate of an axis, in texels.
+    fn shift(&self, axis: usize) -> f64 {
+        self.shift.get(axis).copied().unwrap_or(0.0)
+    }
+
     /// Returns the two texels around each coordinate. On an H200 a one-dimensional image has a second axis of one texel
     /// here.
     fn around(&self) -> [TexelPair; 3] {
@@ -383,9 +385,8 @@ impl SamplePoint<'_> {
             if axis >= self.axes.max(2) {
                 return TexelPair { first: 0, fraction: 0 };
             }
-            let shift = self.shift.get(axis).copied().unwrap_or(0.0);
             let (size, mode) = (self.size(axis), self.mode(axis));
-            let mut place = place::around(self.at[axis], shift, size, mode, self.sampler.normalized);
+            let mut place = place::around(self.at[axis], self.shift(axis), size, mode, self.sampler.normalized);
             place.first += self.offsets[axis];
             place
         })
@@ -469,8 +470,7 @@ impl SamplePoint<'_> {
     fn nearest(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
         let index = std::array::from_fn(|axis| {
             let (size, mode) = (self.size(axis), self.mode(axis));
-            let shift = self.shift.get(axis).copied().unwrap_or(0.0);
-            let index = place::nearest(self.at[axis], shift, size, mode, self.sampler.normalized);
+            let index = place::nearest(self.at[axis], self.shift(axis), size, mode, self.sampler.normalized);
             index + self.offsets[axis]
         });
         self.read(view, index)
