@@ -16,22 +16,22 @@ pub(crate) struct ErrorLog<'a> {
     pub(crate) log: &'a str,
 }
 
-/// The kept messages. They are kept as long as the process runs, because an error is `Copy`.
+/// The kept messages. They are kept as long as the process runs: an error is `Copy`, so its copies are not counted.
 ///
 /// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the messages out of this crate.
 static KEPT: Mutex<ManuallyDrop<Kept>> = Mutex::new(ManuallyDrop::new(Kept::new()));
 
 struct Kept {
     logs: Vec<ErrorLog<'static>>,
-    /// The total size of the messages.
+    /// The total size of the messages and of their entries in `logs`, in bytes.
     bytes: usize,
 }
 
-/// The largest total size of the kept messages, in bytes. Equal messages are kept once, so only a program with many
-/// different ones reaches this size.
+/// The largest value of [`Kept::bytes`]. Equal messages are kept once, so a program that repeats the same errors does
+/// not reach it.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The number of messages that were not kept.
+/// Takes the place of a number for messages that were not kept.
 const NOT_KEPT: u16 = u16::MAX;
 
 impl Kept {
@@ -103,7 +103,7 @@ impl ErrorLog<'_> {
 }
 
 thread_local! {
-    /// The messages that the driver logged on this thread since the last error of this crate on it.
+    /// The messages that the driver logged on this thread since [`take_noted`] was last called.
     static NOTED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

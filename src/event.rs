@@ -28,10 +28,10 @@ use crate::{Borrowed, Context, Result, checked, host_fn};
 pub struct Event {
     raw: sys::CUevent,
     context: Option<Context>,
-    /// The address of the stream in which the event was last recorded, or [`NO_STREAM`].
+    /// The handle of the stream in which the event was last recorded, as a number, or [`NO_STREAM`].
     stream: AtomicUsize,
     /// The number of the newest host function when the event was recorded. The event does not wait for later functions,
-    /// which may be in another stream with the same address.
+    /// which may be in another stream with the same handle.
     last: AtomicUsize,
 }
 
@@ -148,8 +148,8 @@ impl Event {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_HANDLE` if one of the events was not recorded or was created without timing,
-    /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done, and `CUDA_ERROR_CAPTURED_EVENT` if one of
-    /// them was last recorded in a stream that is being captured.
+    /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done, and the errors of [`query`](Self::query) if
+    /// one of them was last recorded in a captured stream.
     #[inline]
     #[doc(alias = "cuEventElapsedTime")]
     #[doc(alias = "cuEventElapsedTime_v2")]

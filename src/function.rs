@@ -101,9 +101,9 @@ impl Function {
 
     /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)).
     ///
-    /// `arguments` is a tuple of values, a [`ParamBuffer`](crate::ParamBuffer), or an array of pointers to the values.
-    /// The values are copied before the call returns. The current context is not changed: on the null stream, the
-    /// caller must make one current; other streams do not need that.
+    /// `arguments` is a tuple of values, a reference to a [`ParamBuffer`](crate::ParamBuffer), or a slice of pointers to
+    /// the values. The values are copied before the call returns. The current context is not changed: on the null
+    /// stream, the caller must make one current; other streams do not need that.
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
@@ -269,8 +269,8 @@ impl Function {
         launch::compare(arguments, |index| self.param_info(index))
     }
 
-    /// Returns the offset and size of a parameter, counted from 0
-    /// ([`cuFuncGetParamInfo`](checked::func_get_param_info)); `None` if the driver is older than CUDA 12.4.
+    /// Returns the offset and size of a parameter; the first one has the index 0
+    /// ([`cuFuncGetParamInfo`](checked::func_get_param_info)). Returns `None` if the driver is older than CUDA 12.4.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such parameter.

@@ -1,8 +1,8 @@
 //! Buffers and images of graphics APIs.
 //!
-//! A program registers them with a function of the graphics API's own header, such as `cuGraphicsGLRegisterBuffer`,
-//! whose address [`sys::Library::symbol`] returns. Tests check these calls with a fake driver that records them, not
-//! on a GPU.
+//! A program registers them with a function of CUDA's header for the graphics API, such as `cuGraphicsGLRegisterBuffer`
+//! of `cudaGL.h`. [`sys::Library::symbol`] returns the address of such a function. Tests check these calls with a fake
+//! driver that records them, not on a GPU.
 
 use core::{mem, ptr};
 
@@ -44,7 +44,7 @@ unsafe impl Send for GraphicsResource {}
 unsafe impl Sync for GraphicsResource {}
 
 impl GraphicsResource {
-    /// Sets how the device accesses the resource while it is mapped
+    /// Sets the access that the device has to the resource while it is mapped
     /// ([`cuGraphicsResourceSetMapFlags`](checked::graphics_resource_set_map_flags)).
     ///
     /// # Errors
@@ -143,7 +143,8 @@ impl GraphicsResource {
     /// does the same.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_UNKNOWN` if it is mapped.
+    /// May return `CUDA_ERROR_UNKNOWN`, whose causes the manual does not list, or an error from earlier asynchronous
+    /// work.
     #[inline]
     #[doc(alias = "cuGraphicsUnregisterResource")]
     #[track_caller]

@@ -69,7 +69,7 @@ impl GreenContext {
         let mut resources: Vec<_> = resources.iter().map(|resource| *resource.as_raw()).collect();
         // SAFETY: the records were written by the driver.
         let description = unsafe { checked::dev_resource_generate_desc(&mut resources) }?;
-        // The driver knows only this flag, and requires it.
+        // Driver 580 requires this flag.
         let flags = sys::CUgreenCtxCreate_flags::CU_GREEN_CTX_DEFAULT_STREAM;
         // SAFETY: the description is the driver's.
         let raw = unsafe { checked::green_ctx_create(description, device.as_raw(), flags.0) }?;

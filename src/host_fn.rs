@@ -25,7 +25,7 @@ struct StreamId {
 /// A panic that was not resumed yet.
 struct StoredPanic {
     id: StreamId,
-    /// The number of the task that panicked.
+    /// The number of the task that panicked; 0 for a graph's host function.
     number: usize,
     payload: Box<dyn Any + Send>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     mode: Option<sys::CUhostTaskSyncMode>,
     function: F,
 ) -> Result<()> {
-    // A captured call would run as often as its graph, but the function can only run once.
+    // Each launch of the graph would make a captured call, but the function can only run once.
     // SAFETY: the stream is live, or a default one.
     let capture = unsafe { checked::stream_is_capturing(stream) }?;
     if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
@@ -140,7 +140,8 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
 #[inline]
 pub(crate) fn panicked_in_graph(context: usize, payload: Box<dyn Any + Send>) {
     let id = StreamId { stream: GRAPH, context };
-    // A wait for any event of the context resumes it, so it counts as older than all events.
+    // A wait for any event that was recorded in a stream of the context resumes it, so it counts as older than all
+    // events.
     let number = 0;
     with_panics(|panics| panics.push(StoredPanic { id, number, payload }));
 }
@@ -158,8 +159,9 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     resume_up_to(usize::MAX, stream, context);
 }
 
-/// Resumes a panic in a stream of a host function whose number is at most `last`. Called after waits for an event,
-/// which was recorded when `last` was the newest function: a later one may be in another stream with the same handle.
+/// Resumes a panic of a host function in a stream if the function's number is at most `last`. Called after waits for an
+/// event that was recorded when `last` was the newest function: a later one may be in another stream with the same
+/// handle.
 #[inline]
 #[track_caller]
 pub(crate) fn resume_up_to(last: usize, stream: usize, context: Option<sys::CUcontext>) {

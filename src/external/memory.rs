@@ -53,6 +53,8 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
+    /// Releases the memory, if possible with its context current.
+    ///
     /// # Safety
     /// The handle must be live, and not be used again.
     #[inline]
@@ -274,7 +276,7 @@ impl<T> ExternalBuffer<T> {
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// Returns a view of all values. Order accesses here and by the other API with an
+    /// Returns a view of all values. Order the accesses of CUDA and of the other API with an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]
@@ -283,7 +285,7 @@ impl<T> ExternalBuffer<T> {
         unsafe { DeviceSlice::from_raw_parts(self.ptr(), self.len, Some(self.memory.context())) }
     }
 
-    /// Returns a mutable view of all values. Order accesses here and by the other API with an
+    /// Returns a mutable view of all values. Order the accesses of CUDA and of the other API with an
     /// [`ExternalSemaphore`](super::ExternalSemaphore).
     #[inline]
     #[must_use]

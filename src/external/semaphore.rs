@@ -151,6 +151,8 @@ impl ExternalSemaphore {
         }
     }
 
+    /// Destroys the semaphore, if possible with its context current.
+    ///
     /// # Safety
     /// The handle must be live, and not be used again.
     #[inline]

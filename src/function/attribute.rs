@@ -314,7 +314,7 @@ impl Function {
         )
     }
 
-    /// Returns how clusters are distributed over the multiprocessors.
+    /// Returns the policy that distributes clusters over the multiprocessors.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver is older than CUDA 11.8.
@@ -326,7 +326,7 @@ impl Function {
         Ok(CUclusterSchedulingPolicy(policy as _))
     }
 
-    /// Chooses how clusters are distributed over the multiprocessors.
+    /// Sets the policy that distributes clusters over the multiprocessors.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown policy, and if the driver is older than CUDA 11.8.

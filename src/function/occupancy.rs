@@ -1,4 +1,4 @@
-//! Occupancy: how many blocks and clusters of a kernel run at once.
+//! Occupancy: the numbers of blocks and clusters of a kernel that run at once.
 
 use core::cell::Cell;
 use core::ffi::c_int;

@@ -62,8 +62,8 @@ impl DeviceResource {
 
     /// Splits multiprocessors into at most `groups` groups of at least `min_count` multiprocessors each
     /// ([`cuDevSmResourceSplitByCount`](checked::dev_sm_resource_split_by_count)). The flags are 0 or
-    /// `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the size of a group up, on compute capability 9.0 to a multiple
-    /// of 8.
+    /// `CU_DEV_SM_RESOURCE_SPLIT_…`. The driver rounds the size of a group up: on compute capability 9.0 without flags,
+    /// to a multiple of 8.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for 0 groups, `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another
