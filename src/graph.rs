@@ -49,15 +49,16 @@
 //!
 //! Mainly two things are `unsafe`:
 //!
-//! - Describing a kernel: the driver copies as many argument bytes as the kernel has parameters, so the arguments must
-//!   have the kernel's types. The same holds for records with addresses or handles that the driver does not check.
+//! - Describing a kernel: the driver copies as many bytes as the kernel's parameters have, so the arguments must have
+//!   the parameters' types. Other parameters of nodes are `unsafe`, too, if they contain addresses or handles that the
+//!   driver does not check.
 //! - Launching: [`GraphExec::launch`](crate::GraphExec::launch) has the safety conditions of all kernels and copies of
 //!   the graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between
 //!   launches.
 //!
-//! Most other calls are safe: a graph keeps the modules of its kernels, its events and its host functions alive,
-//! because the driver does not check that they still exist. An executable graph keeps them, too, so the graph may be
-//! dropped before it. A captured graph does not keep the modules of its kernels: see
+//! Most other calls are safe: a graph keeps the modules, events and host functions of the nodes that are added to it
+//! alive, because the driver does not check that they still exist. An executable graph keeps them, too, so the graph
+//! may be dropped before it. A captured graph does not keep the modules of its kernels: see
 //! [`Graph::keep`](crate::Graph::keep).
 //!
 //! # Threads

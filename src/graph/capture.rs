@@ -226,8 +226,9 @@ impl Stream {
     }
 
     /// Changes the nodes that the next captured work of this stream waits for
-    /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)): the flags choose if these
-    /// nodes are added to the present ones or replace them.
+    /// ([`cuStreamUpdateCaptureDependencies`](checked::stream_update_capture_dependencies)). With
+    /// `CU_STREAM_ADD_CAPTURE_DEPENDENCIES`, these nodes are added to the present ones; with
+    /// `CU_STREAM_SET_CAPTURE_DEPENDENCIES`, they replace them.
     ///
     /// # Safety
     /// The nodes must be live, and in the graph of the capture.

@@ -124,7 +124,7 @@ impl<'g> Node<'g> {
 }
 
 impl GraphExec {
-    /// Replaces the parameters of all nodes of a child graph by the parameters of a graph with the same nodes and edges
+    /// Replaces the parameters of all nodes of a child graph with those of a graph that has the same nodes and edges
     /// ([`cuGraphExecChildGraphNodeSetParams`](checked::graph_exec_child_graph_node_set_params)).
     ///
     /// # Errors

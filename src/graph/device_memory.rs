@@ -5,9 +5,9 @@ use core::ptr;
 use crate::{Device, Result, checked, sys};
 
 impl Device {
-    /// Returns the number of bytes that graphs on the device use or have reserved, as the attribute chooses: the
-    /// current number, or the highest since the last reset
-    /// ([`cuDeviceGetGraphMemAttribute`](checked::device_get_graph_mem_attribute)).
+    /// Returns a number of bytes of the memory for graphs on the device
+    /// ([`cuDeviceGetGraphMemAttribute`](checked::device_get_graph_mem_attribute)). The attribute selects the used or
+    /// the reserved memory, and its current number or the highest one since the last reset.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute.

@@ -1,4 +1,4 @@
-//! Errors that name the node of a graph.
+//! Errors of instantiating graphs and of updating executable graphs, which name the node that caused them.
 
 use core::fmt;
 
@@ -33,7 +33,7 @@ impl GraphError {
         node: sys::CUgraphNode,
         graph: &Graph,
     ) -> Self {
-        let text = result.and_then(of_instantiate);
+        let text = result.and_then(instantiate_text);
         Self {
             instantiate_result: result,
             ..Self::new(error, text, node, graph)
@@ -50,7 +50,7 @@ impl GraphError {
     ) -> Self {
         Self {
             update_result: Some(result),
-            ..Self::new(error, of_update(result), node, graph)
+            ..Self::new(error, update_text(result), node, graph)
         }
     }
 
@@ -95,8 +95,9 @@ impl GraphError {
         self.update_result
     }
 
-    /// Returns the position of the node in [`Graph::nodes`] that the driver names as the cause; `None` if it does not
-    /// name a node, or names one of a child graph. For an update, the graph is the new one.
+    /// Returns the position in [`Graph::nodes`] of the node that the driver names as the cause; `None` if it does not
+    /// name a node, or names one of a graph inside a node ([`ChildGraph`](super::ChildGraph)). For an update, the graph
+    /// is the new one.
     #[inline]
     #[must_use]
     pub const fn node_index(&self) -> Option<usize> {
@@ -125,7 +126,7 @@ fn index_of(node: sys::CUgraphNode, graph: &Graph) -> Option<usize> {
 fn label(node: sys::CUgraphNode, index: Option<usize>) -> String {
     let place = match index {
         Some(index) => format!("node {index} of the graph"),
-        None => "a node of a child graph".to_owned(),
+        None => "a node of a child graph or of a conditional node's body".to_owned(),
     };
     // SAFETY: the driver returned the node for a graph that is live.
     let Ok(kind) = (unsafe { checked::graph_node_get_type(node) }) else {
@@ -170,7 +171,7 @@ const fn kind_name(kind: CUgraphNodeType) -> Option<&'static str> {
 
 /// Returns name, cause and fix; `None` if the result adds nothing to the error's code.
 #[inline]
-const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str> {
+const fn instantiate_text(result: CUgraphInstantiateResult) -> Option<&'static str> {
     Some(match result {
         CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE => {
             "CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: the structure of the graph is invalid: if the edges form a \
@@ -194,10 +195,11 @@ const fn of_instantiate(result: CUgraphInstantiateResult) -> Option<&'static str
 
 /// Returns name, cause and fix; `None` if the result adds nothing to the error's code.
 #[inline]
-const fn of_update(result: CUgraphExecUpdateResult) -> Option<&'static str> {
+const fn update_text(result: CUgraphExecUpdateResult) -> Option<&'static str> {
     Some(match result {
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED => {
-            "CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED: the graph has other nodes or edges: instantiate it instead"
+            "CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED: the graph has other nodes or edges: instantiate the new \
+             graph instead"
         }
         CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED => {
             "CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED: a node has another kind: instantiate the new graph instead"

@@ -103,7 +103,7 @@ impl GraphExec {
         unsafe { checked::graph_upload(self.raw, stream.as_raw()) }
     }
 
-    /// Returns true if the node runs in launches ([`cuGraphNodeGetEnabled`](checked::graph_node_get_enabled)).
+    /// Returns true if launches run the node ([`cuGraphNodeGetEnabled`](checked::graph_node_get_enabled)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node that is neither a kernel, a copy nor a fill.

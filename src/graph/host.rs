@@ -43,7 +43,7 @@ fn functions() -> MutexGuard<'static, ManuallyDrop<Functions>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A function in the table, which is removed with its last reference.
+/// The registration of a function in the table. Dropping it removes the function.
 struct Registered {
     number: usize,
 }
@@ -109,7 +109,8 @@ impl Graph {
     #[track_caller]
     fn keep_function(&self, function: &Arc<Registered>) -> Result<()> {
         self.retain(&UserObject::new(Arc::clone(function))?)?;
-        // Kept here, too, because a changed node of an executable graph may use a function of another graph.
+        // Kept by this crate, too: a node of an executable graph may be changed to use this function, and the
+        // executable graph may have no reference to the user object.
         self.kept().shared(Arc::clone(function) as Arc<dyn Any + Send + Sync>);
         Ok(())
     }

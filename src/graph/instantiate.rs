@@ -29,12 +29,12 @@ impl Graph {
     /// Makes an executable graph with flags, and with `CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD` queues its
     /// [upload](GraphExec::upload) in a stream
     /// ([`cuGraphInstantiateWithParams`](checked::graph_instantiate_with_params); on a driver older than CUDA 12.0
-    /// [`cuGraphInstantiateWithFlags`](checked::graph_instantiate_with_flags), which names no node). For `None`, that
-    /// is the default stream. Without this flag, `upload` has no effect.
+    /// [`cuGraphInstantiateWithFlags`](checked::graph_instantiate_with_flags), which names no node). If `upload` is
+    /// `None`, that stream is the default stream. Without this flag, `upload` has no effect.
     ///
     /// # Errors
     /// Returns the errors of [`instantiate`](Self::instantiate), and `CUDA_ERROR_INVALID_VALUE` for unknown flags, for
-    /// a flag that the driver is too old for, and for `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH` with
+    /// a flag that is newer than the driver, and for `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH` with
     /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`. With the latter, a driver may also refuse graphs that cannot be
     /// launched from the device.
     #[inline]

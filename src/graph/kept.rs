@@ -37,7 +37,7 @@ impl Value {
 /// pending launches may still use the values of a node that was changed.
 #[derive(Clone)]
 pub(super) struct Kept {
-    /// `None` for a borrowed graph, whose lifetime is not known: its values are leaked.
+    /// `None` for a borrowed graph or executable graph, whose lifetime is not known: its values are leaked.
     values: Option<Arc<Mutex<Vec<Value>>>>,
 }
 
@@ -49,7 +49,7 @@ impl Kept {
         }
     }
 
-    /// Returns the list of a borrowed graph.
+    /// Returns the list of a borrowed graph or executable graph.
     #[inline]
     pub(super) const fn leaking() -> Self {
         Self { values: None }

@@ -11,7 +11,7 @@ use crate::launch::{KernelArgs, LaunchConfig};
 use crate::sys::{self, CUDA_KERNEL_NODE_PARAMS};
 use crate::{Context, Function, Module, Result, checked};
 
-/// Returns the parameters of a node. The pointers are null or come from [`KernelArgs::pointers`].
+/// Returns the parameters of a node. `pointers` is the result of [`KernelArgs::pointers`].
 #[inline]
 fn params(
     function: &Function,
@@ -123,7 +123,8 @@ impl Node<'_> {
     /// Same as [`Graph::add_kernel`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, or a node of another kind.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind, and the errors of [`Graph::add_kernel`] for the
+    /// kernel and its arguments.
     #[inline]
     #[doc(alias = "cuGraphKernelNodeSetParams")]
     #[track_caller]
@@ -200,8 +201,8 @@ impl GraphExec {
     /// Same as [`Graph::add_kernel`]. No kernel may update the node at the same time.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, a kernel of another context, and a node of
-    /// another kind or graph.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a kernel of another context, and for a node of another kind or graph, and
+    /// the errors of [`Graph::add_kernel`] for the kernel and its arguments.
     #[inline]
     #[doc(alias = "cuGraphExecKernelNodeSetParams")]
     #[track_caller]

@@ -237,7 +237,7 @@ impl<'g> Edge<'g> {
         Self::with_data(from, to, sys::CUgraphEdgeData::default())
     }
 
-    /// Returns an edge with data, for instance of a programmatic launch, where `to` starts before `from` is done.
+    /// Returns an edge with data, for instance of a programmatic launch, in which `to` starts before `from` is done.
     #[inline]
     #[must_use]
     pub const fn with_data(from: Node<'g>, to: Node<'g>, data: sys::CUgraphEdgeData) -> Self {
@@ -414,8 +414,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind, invalid parameters, or `data` of another length than
-    /// `after`, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA
-    /// 12.2, with data 12.3.
+    /// `after`, and a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.2
+    /// or, for a call with data, CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]
     #[doc(alias = "cuGraphAddNode_v2")]

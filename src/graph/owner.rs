@@ -135,10 +135,11 @@ impl Graph {
         Ok(Self::of(raw, self.context.clone(), self.kept.copy()))
     }
 
-    /// Keeps a value alive as long as this graph and all clones and executable graphs that are made from it afterwards.
+    /// Keeps a value alive as long as this graph, or a clone or executable graph that is made from it afterwards,
+    /// exists.
     ///
-    /// Nodes that are added with this crate keep their modules, events and functions themselves. A captured graph does
-    /// not keep the modules of its kernels, and no graph keeps the buffers that its nodes use:
+    /// A graph keeps the modules, events and host functions of the nodes that are added to it with this crate. A
+    /// captured graph does not keep the modules of its kernels, and no graph keeps the buffers that its nodes use:
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};

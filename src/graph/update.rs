@@ -1,4 +1,4 @@
-//! Updates of a whole executable graph.
+//! Updates of whole executable graphs.
 
 use core::ptr;
 
@@ -9,7 +9,7 @@ use crate::sys::{CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo};
 use crate::{Result, checked};
 
 impl GraphExec {
-    /// Replaces the parameters of all nodes by the parameters of a graph with the same nodes and edges
+    /// Replaces the parameters of all nodes with those of a graph that has the same nodes and edges
     /// ([`cuGraphExecUpdate`](checked::graph_exec_update)). This takes less time than instantiating the graph. Nodes
     /// that were [disabled](Self::set_enabled) stay disabled. [User objects](super::UserObject) of the graph replace
     /// the earlier user objects.

@@ -59,7 +59,7 @@ impl UserObject {
     /// Passes ownership of a value to the driver ([`cuUserObjectCreate`](checked::user_object_create)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory. The value is then dropped.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory. If the call fails, the value is dropped.
     #[inline]
     #[doc(alias = "cuUserObjectCreate")]
     #[track_caller]
@@ -173,7 +173,7 @@ impl Graph {
     #[track_caller]
     pub fn retain(&self, object: &UserObject) -> Result<()> {
         let copy = CUuserObjectRetain_flags(0);
-        // SAFETY: both handles are live, and without the flag the graph gets a new reference.
+        // SAFETY: both handles are live, and without `CU_GRAPH_USER_OBJECT_MOVE` the graph gets a new reference.
         unsafe { checked::graph_retain_user_object(self.as_raw(), object.raw, 1, copy.0) }
     }
 
@@ -181,7 +181,7 @@ impl Graph {
     /// ([`cuGraphReleaseUserObject`](checked::graph_release_user_object)).
     ///
     /// # Safety
-    /// The graph must have a reference to the object: the driver does not count per graph.
+    /// The graph must have a reference to the object: the driver does not count the references of each graph.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
