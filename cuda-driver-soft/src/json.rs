@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-/// The number up to which readers of JSON that use `f64` for all numbers keep every integer exact.
+/// The largest absolute value up to which `f64` represents every integer exactly. Many readers of JSON use `f64` for
+/// all numbers.
 const EXACT: i64 = 1 << 53;
 
 /// A JSON object that is being written.
@@ -36,7 +37,7 @@ impl Object {
         self
     }
 
-    /// Adds a value as a number if it is an integer that stays exact, else as a string.
+    /// Adds a value as a number if it is an integer that every reader keeps exact, else as a string.
     pub(crate) fn value(self, key: &str, value: &str) -> Self {
         match value.parse::<i64>() {
             Ok(number) if (-EXACT..=EXACT).contains(&number) => self.number(key, number),

@@ -13,7 +13,7 @@
 //! | environment variable | value | default |
 //! | --- | --- | --- |
 //! | `CUDA_DRIVER` | the driver that [`from_env`] chooses: `software`, `system` or a path | its argument |
-//! | `CUDA_SOFT_LOG` | `1`: log on standard error why calls fail, and which functions are not supported | off |
+//! | `CUDA_SOFT_LOG` | any value but `0`: log on standard error why calls fail, and which functions are not supported | off |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the memory that the process can have |
@@ -23,7 +23,7 @@
 //! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels where possible; `interpreter`: compile none | `auto` |
 //! | `CUDA_SOFT_ISA` | `baseline`: interpret all kernels, without AVX2, FMA and other extensions of this CPU | AVX2, FMA and others if the CPU has all of them |
 //! | `CUDA_SOFT_TRACE` | file to append a trace to, in the Trace Event Format: see [`trace()`] | no trace |
-//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error when the program exits, or a file: see [`profile()`] | off |
+//! | `CUDA_SOFT_PROFILE` | count the work of kernels: `1` for a table on standard error when the program exits, or a file to write the profile to; `0`: off; see [`profile()`] | off |
 //! | `CUDA_SOFT_SUMMARY` | `1`: print a summary of calls, kernels and copies when the program exits | off |
 //! | `CUDA_SOFT_STOP_AT` | `FILE:LINE[,block=X.Y.Z][,thread=X.Y.Z]`: report threads that are about to run the line | none |
 //! | `CUDA_SOFT_PROGRESS` | `0`: do not show the progress of long kernels | shown if standard error is a terminal |

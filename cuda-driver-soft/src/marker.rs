@@ -1,5 +1,6 @@
-//! Markers by which two copies of this driver in one process find each other. Each copy has its own devices and memory,
-//! so `cuInit` of the second copy returns `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
+//! Markers by which a copy of this driver that is linked into a program and a copy that is loaded as `libcuda.so.1`
+//! find each other. Each copy has its own devices and memory, so `cuInit` of the second copy returns
+//! `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`. A library that is loaded after `cuInit` of the linked copy is not detected.
 
 use std::ffi::CStr;
 #[cfg(unix)]
@@ -62,8 +63,8 @@ pub(crate) fn take() -> Result<(), String> {
     if let Some(claimed) = claimed {
         let first = match claimed.owner.load(SeqCst) {
             owner if owner.is_null() => claimed,
-            // SAFETY: the field is null, or a copy has stored the address of its own static in `take` below. That copy
-            // has called `stay_loaded` before, so the static exists until the process ends.
+            // SAFETY: the pointer is not null, so a copy has stored the address of its own static at the end of this
+            // function. That copy has called `stay_loaded` before, so the static exists until the process ends.
             owner => unsafe { &*owner },
         };
         return Err(format!(
@@ -87,7 +88,7 @@ pub(crate) fn take() -> Result<(), String> {
 #[cfg(unix)]
 fn path(marker: &'static Marker) -> Option<&'static CStr> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the call only reads the address and writes the structure.
+    // SAFETY: the call does not dereference the address, and it writes only the structure.
     let known = unsafe { libc::dladdr(std::ptr::from_ref(marker).cast(), found.as_mut_ptr()) };
     // SAFETY: the structure was zeroed, and zeros are valid for it if the call did not write it.
     let name = unsafe { found.assume_init() }.dli_fname;
@@ -143,8 +144,8 @@ fn other() -> Option<&'static Marker> {
     if marker.is_null() || std::ptr::eq(marker, own()) {
         return None;
     }
-    // SAFETY: the symbol of this name is a `Marker` in every copy of this driver. The handle from dlopen is not closed, so
-    // the library is never unloaded.
+    // SAFETY: the symbol of this name is a `Marker` in every copy of this driver. The handle from dlopen is not closed,
+    // so the library is never unloaded.
     Some(unsafe { &*marker })
 }
 

@@ -1,4 +1,5 @@
-//! Updates executable graphs: single nodes, or all nodes to the operations of another graph with the same topology.
+//! Updates executable graphs: changes the operation of one node, or takes the operations of all nodes of another graph
+//! with the same topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,9 +73,9 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     }
 }
 
-/// Checks two copies. Each side must keep its kind of memory, pageable or not, and the copy must stay one-, two- or
-/// three-dimensional. The manual is stricter: it requires the same contexts and memory types. Here, all memory that the
-/// driver allocated or registered counts as device memory.
+/// Checks two copies. The source and the target must each stay pageable or not pageable, and the number of dimensions
+/// must not change. The manual is stricter: it requires the same contexts and memory types. Here, all memory that the
+/// driver allocated or registered counts as one type.
 fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
     let sides = |copy: &CopyOperation| copy.are_pageable().ok();
     let dimensions = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
@@ -98,7 +99,8 @@ impl Exec {
         })
     }
 
-    /// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the same topology.
+    /// `cuGraphExecChildGraphNodeSetParams`: takes the operations of a graph with the topology of the node's child
+    /// graph.
     pub(crate) fn set_child(&self, node: usize, new: &Plan) -> Result<()> {
         self.with_step(node, |step| {
             let child = step.child.as_mut().ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -107,9 +109,10 @@ impl Exec {
         })
     }
 
-    /// `cuGraphExecUpdate`: takes the operations of a graph with the same topology.
+    /// `cuGraphExecUpdate`: takes the operations of a graph with the same topology. `objects` are the user objects of
+    /// that graph.
     ///
-    /// On success, the executable graph releases its user objects and keeps those of the new graph, as on driver 580.
+    /// On success, the executable graph retains these objects and releases its earlier ones, as on driver 580.
     pub(crate) fn update(&self, new: &Plan, objects: BTreeMap<usize, u32>) -> Result<std::result::Result<(), Refusal>> {
         user_object::retain_all(&objects)?;
         let mut state = self.lock();
@@ -129,7 +132,7 @@ impl Exec {
 impl Plan {
     /// Takes the operations of another plan's nodes; changes nothing if that is not possible.
     fn take_over(&mut self, new: &Plan) -> std::result::Result<(), Refusal> {
-        // A copy of the steps; plans inside them are copied when they are changed.
+        // This copies the steps. The plans of child graphs and bodies are copied when they are changed.
         let mut changed = self.clone();
         // The plans and steps that are left to change, the next one last.
         let mut left = vec![Left::Plan(&mut changed, new)];
@@ -203,15 +206,16 @@ impl Plan {
     }
 }
 
-/// A part of an executable graph that an update changes, with the part that it takes over.
+/// A part of an executable graph that an update has still to change, with the part of the other graph whose operations
+/// it takes.
 enum Left<'p> {
     Plan(&'p mut Plan, &'p Plan),
     Step(&'p mut Step, &'p Step),
 }
 
 impl Step {
-    /// Takes the operation of another plan's step, without the plans inside it. A step with a child graph keeps its
-    /// operation, which is only the child's handle.
+    /// Takes the operation of another plan's step, but not the plans of its child graph and bodies. A step with a child
+    /// graph keeps its operation, which is only the child's handle.
     fn take_over(&mut self, new: &Step) -> std::result::Result<(), Refusal> {
         compare(&self.operation, &new.operation).map_err(|difference| Refusal {
             difference,

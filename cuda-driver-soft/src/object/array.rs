@@ -1,4 +1,4 @@
-//! Arrays and mipmapped arrays: texels that programs access through handles only.
+//! Arrays and mipmapped arrays: texels that programs access only through handles.
 //!
 //! An array is one allocation that the host cannot reach by address, lies in imported memory
 //! ([`external`](crate::object::external)), or has memory that is mapped later ([`sparse`](crate::object::sparse)).
@@ -79,8 +79,8 @@ impl Texels {
 }
 
 impl Array {
-    /// Returns the memory of an array that was created without memory; `CUDA_ERROR_INVALID_VALUE` for another array
-    /// and, as on driver 580, for a level of a mipmapped array.
+    /// Returns the memory of an array that was created without memory. Returns `CUDA_ERROR_INVALID_VALUE` for all other
+    /// arrays and, as on driver 580, for a level of a mipmapped array.
     pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
         match self.mipmap {
             None => self.memory.unbacked(),
@@ -90,8 +90,8 @@ impl Array {
 }
 
 impl Mipmap {
-    /// Returns the memory of a mipmapped array that was created without memory; `CUDA_ERROR_INVALID_VALUE` for another
-    /// one.
+    /// Returns the memory of a mipmapped array that was created without memory, and `CUDA_ERROR_INVALID_VALUE` for all
+    /// other mipmapped arrays.
     pub(crate) fn unbacked(&self) -> Result<Arc<Unbacked>> {
         self.memory.unbacked()
     }
@@ -101,7 +101,7 @@ impl Mipmap {
 #[derive(Debug)]
 pub(crate) struct Mipmap {
     handle: usize,
-    /// ID of the context that owns the array.
+    /// ID of the context that owns the mipmapped array.
     context: u64,
     pub(crate) descriptor: ArrayDescriptor,
     pub(crate) image: Image,
@@ -145,8 +145,8 @@ impl ArrayDescriptor {
         Ok(shape)
     }
 
-    /// Checks the descriptor against a device's limits, which differ for mipmapped arrays. Returns the arrangement and
-    /// the format of the texels.
+    /// Checks the flags and the format of the descriptor, and its size against a device's limits, which differ for
+    /// mipmapped arrays. Returns the arrangement and the format of the texels.
     fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, TexelFormat)> {
         let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO | SPARSE | DEFERRED;
         if self.flags & !known != 0 || self.width == 0 {
@@ -191,12 +191,12 @@ impl ArrayDescriptor {
         }
     }
 
-    /// Checks the flag of sparse arrays. On driver 580 they have two or three dimensions, and can neither be surfaces
-    /// nor have deferred mapping.
+    /// Returns an error for a sparse array that driver 580 refuses: only 2D, layered 2D and 3D arrays can be sparse,
+    /// and they can neither be surfaces nor have deferred mapping.
     fn check_sparse(&self, shape: Shape) -> Result<()> {
         let has_tiles = matches!(shape, Shape::D2 | Shape::D3 | Shape::A2);
         if self.has(SPARSE) && (self.has(SURFACE | DEFERRED) || !has_tiles) {
-            host::log!("an array of this shape or with these flags cannot be sparse");
+            host::log!("a sparse array must be 2D, layered 2D or 3D, and have neither surfaces nor deferred mapping");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(())
@@ -329,8 +329,8 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
     [width, height, depth]
 }
 
-/// Logs why the handle of an array or reference is invalid and returns the error. Driver 580 returns
-/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed object.
+/// Logs why the handle of an array, or of a texture or surface reference, is invalid, and returns the error. Driver 580
+/// returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed object.
 pub(crate) fn missing_error(object: &str, handle: usize, missing: Missing) -> Error {
     host::log!("{object} {handle:#x} {missing}");
     match missing {
@@ -479,7 +479,7 @@ fn remove_mipmap(mipmap: &Mipmap) -> Result<()> {
     Ok(())
 }
 
-/// `cuMipmappedArrayGetLevel`: returns the same handle each time.
+/// `cuMipmappedArrayGetLevel`: returns the same handle for a level each time.
 pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     let mipmap = mipmap(handle)?;
     let mut levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,9 +12,9 @@ pub(crate) struct TexelFormat {
     /// Number of channels when a texel is read: 1, 2 or 4.
     pub(crate) channels: u32,
     pub(crate) storage: Storage,
-    /// True if integers are always read as numbers from 0 to 1, or from -1 to 1.
+    /// True if integers are always read as numbers from 0 to 1 or, if they are signed, from -1 to 1.
     pub(crate) normalized: bool,
-    /// True if a texture must convert from sRGB.
+    /// True if the colors are sRGB, which a texture must convert.
     pub(crate) srgb: bool,
 }
 
@@ -53,8 +53,8 @@ fn normalized(format: CUarray_format) -> Option<(Channel, u32)> {
     })
 }
 
-/// Returns the block-compressed format, the number of channels that its descriptors give, and true if its colors are
-/// sRGB.
+/// Returns the block-compressed format, the number of channels that a descriptor with it must have, and true if its
+/// colors are sRGB.
 fn block(format: CUarray_format) -> Option<(Block, u32, bool)> {
     Some(match format {
         CUarray_format::CU_AD_FORMAT_BC1_UNORM => (Block::Bc1, 4, false),

@@ -45,7 +45,9 @@ pub(crate) fn of_launch(
     };
     let cluster = match (asked, function.cluster()) {
         (Some(asked), Some(required)) if asked != required => {
-            return refuse("the kernel requires another cluster size (.reqnctapercluster)");
+            return refuse(
+                "the kernel requires another cluster size (.reqnctapercluster or attributes of the function)",
+            );
         }
         (None, None) if directives.explicitcluster => {
             return refuse("the kernel requires a cluster size in the launch (.explicitcluster)");

@@ -103,7 +103,8 @@ pub(crate) fn current_handle() -> usize {
 }
 
 /// Returns the live context with this handle, or the primary context if the handle belongs to a green context. Returns
-/// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, and `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context.
+/// `CUDA_ERROR_INVALID_CONTEXT` for an unknown handle, and `CUDA_ERROR_CONTEXT_IS_DESTROYED` for a destroyed context
+/// and for a primary context that is not active.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     exactly(handle)?.owner()
 }
@@ -129,13 +130,14 @@ fn entry(handle: usize) -> Result<StackEntry> {
     Ok(StackEntry { handle, context })
 }
 
-/// Returns the current context, `CUDA_ERROR_INVALID_CONTEXT` if there is none, or `CUDA_ERROR_CONTEXT_IS_DESTROYED` if
-/// it is destroyed.
+/// Returns the current context, or the primary context if a green context is current. Returns
+/// `CUDA_ERROR_INVALID_CONTEXT` if no context is current, and `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the current one is
+/// destroyed.
 pub(crate) fn current() -> Result<Arc<Context>> {
     current_exactly()?.owner()
 }
 
-/// Returns the current context, like [`current`], but for a green context its own context, not the primary one.
+/// Returns the current context, like [`current`], but without replacing a green context by its primary one.
 pub(crate) fn current_exactly() -> Result<Arc<Context>> {
     match current_handle() {
         0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
@@ -144,7 +146,7 @@ pub(crate) fn current_exactly() -> Result<Arc<Context>> {
 }
 
 /// Returns the current context even if it was destroyed after it became current: its device and flags can still be
-/// queried. Returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` if it was destroyed before.
+/// queried. Returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` if it was destroyed before it became current.
 pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
     match stack(|s| s.last().cloned()) {
         None => Err(Error::CUDA_ERROR_INVALID_CONTEXT),

@@ -17,8 +17,9 @@ pub(crate) struct Device {
     physical: u32,
 }
 
-/// Returns the devices described by `CUDA_SOFT_DEVICES` and selected by `CUDA_VISIBLE_DEVICES`; `CUDA_ERROR_NO_DEVICE`
-/// if there are none, and `CUDA_ERROR_INVALID_DEVICE` if the first is invalid or the second repeats a number.
+/// Returns the devices that `CUDA_SOFT_DEVICES` describes and `CUDA_VISIBLE_DEVICES` selects. Returns
+/// `CUDA_ERROR_NO_DEVICE` if there are none, and `CUDA_ERROR_INVALID_DEVICE` if the first variable is invalid or the
+/// second one repeats a number.
 pub(crate) fn from_environment() -> Result<Vec<Device>> {
     let all = settings::devices().map_err(|reason| {
         host::log!("{reason}");
@@ -120,8 +121,8 @@ impl Device {
     }
 }
 
-/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. Like driver 580,
-/// ignores text after the last number.
+/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal, and returns
+/// the four numbers; missing ones are 0. Like driver 580, ignores text after the last number.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
     let last = |text: &str| u32::from_str_radix(&text[..digits(text)], 16).ok();

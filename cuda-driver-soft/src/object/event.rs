@@ -59,14 +59,14 @@ pub(crate) fn create(context: &Arc<Context>, flags: u32, shared: Option<EventCou
     created
 }
 
-/// Removes an event that is destroyed.
+/// Removes an event that is being destroyed.
 pub(crate) fn remove(handle: usize) -> Result<()> {
     let removed = TABLE.remove(handle);
     removed.map(drop).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
 }
 
 impl Event {
-    /// Returns the event's context, which must be live.
+    /// Returns the event's context, or `CUDA_ERROR_CONTEXT_IS_DESTROYED` if it is not live.
     pub(crate) fn context(&self) -> Result<Arc<Context>> {
         let alive = self.context.upgrade().filter(|c| c.is_alive());
         alive.ok_or(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)
@@ -137,7 +137,7 @@ impl Event {
         *self.lock() = Some(EventRecord::Work { task, time });
     }
 
-    /// Returns the work that records the event.
+    /// Returns the work that records the event and stores the time in `time`. An interprocess event has no time.
     pub(crate) fn record_work(&self, time: &Arc<OnceLock<Instant>>) -> Work {
         match &self.shared {
             Some(shared) => shared.record(),
@@ -151,7 +151,7 @@ impl Event {
             // Check this process's task first: the query makes the scheduler run it.
             let own = self.own_task();
             let own = own.is_none_or(|task| scheduler().are_done(&[task]));
-            // After a fault, the work that counts the record is dropped.
+            // After a fault, the work that completes the record is dropped, so the counters never match.
             return own && (shared.are_done() || scheduler().fault().is_some());
         }
         self.task().is_none_or(|task| scheduler().are_done(&[task]))

@@ -21,10 +21,10 @@ struct LastUse {
 
 type Uses = HashMap<u64, Vec<LastUse>>;
 
-/// The number of allocations with such uses. Usually 0; then freeing memory takes no lock.
+/// Number of allocations with recorded uses. It is usually 0; then freeing memory does not lock the record.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Locks the uses by allocation ID.
+/// Locks the recorded uses, which have the allocation ID as their key.
 fn all() -> MutexGuard<'static, Uses> {
     static ALL: LazyLock<Mutex<Uses>> = LazyLock::new(Mutex::default);
     ALL.lock().unwrap_or_else(PoisonError::into_inner)

@@ -109,13 +109,13 @@ impl Function {
         allowed.is_ok_and(|allowed| allowed != 0)
     }
 
-    /// Returns the cluster size that the kernel or its attributes require.
+    /// Returns the cluster size that the kernel's directives or the function's attributes require, if any.
     pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
         let size = attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
         (!size.contains(&0)).then_some(size)
     }
 
-    /// Returns the number of threads that `.maxntid` allows in a block, at most 1024.
+    /// Returns the number of threads that `.maxntid` allows in a block, at most 1024; without it, 1024.
     pub(crate) fn max_threads(&self) -> u32 {
         self.kernel.max_threads_per_block()
     }
@@ -124,7 +124,8 @@ impl Function {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the `CUkernel` of the function. Its settings apply unless the function has settings of its own.
+    /// Sets the `CUkernel` of the function, whose settings apply to the attributes that the function does not set
+    /// itself.
     pub(crate) fn link_library_kernel(&self, handle: usize, settings: &Arc<KernelSettings>) {
         self.of_kernel.get_or_init(|| (handle, Arc::downgrade(settings)));
     }

@@ -45,7 +45,9 @@ struct GraphMemoryUsage {
     allocated: u64,
     /// The largest value of `allocated` since the last trim, rounded up to a multiple of [`CHUNK`].
     used: u64,
+    /// The largest value of `used` since the program reset this mark.
     most_used: u64,
+    /// Like `most_used`, but reset separately.
     most_reserved: u64,
 }
 
@@ -190,7 +192,8 @@ pub(crate) fn at(address: u64) -> Option<Arc<GraphMemory>> {
     known().all.get(&address).and_then(Weak::upgrade)
 }
 
-/// `cuDeviceGetGraphMemAttribute`: returns the used or reserved bytes, current or peak. The current numbers are equal.
+/// `cuDeviceGetGraphMemAttribute`: returns the used or reserved bytes, current or peak. The current
+/// reserved bytes are the current used bytes.
 pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     device::get(ordinal)?;
     let bytes = known().devices.get(&ordinal).copied().unwrap_or_default();

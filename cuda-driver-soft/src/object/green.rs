@@ -1,8 +1,8 @@
-//! Green contexts, which restrict kernels to some multiprocessors of the device, each within a primary context.
+//! Green contexts: each belongs to a primary context and restricts kernels to some multiprocessors of the device.
 //!
 //! Memory, modules, events and arrays that are created in a green context belong to the primary context. Streams keep
-//! the handle of their green context. The number of multiprocessors limits cooperative launches, and `%smid` returns
-//! their numbers; they have no effect on speed.
+//! the handle of their green context. The number of its multiprocessors limits cooperative launches, and `%smid`
+//! returns their numbers. They have no effect on speed, because kernels use all threads of the host.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) fn of_context(handle: usize) -> Option<Arc<GreenContext>> {
     TABLE.all().into_iter().find(|green| green.context.handle == handle)
 }
 
-/// Returns the green context that a context belongs to.
+/// Returns the green context that a context belongs to; `None` for a context that is not green.
 pub(crate) fn of(context: &Context) -> Option<Arc<GreenContext>> {
     // Most contexts need no search.
     if context.is_green() {
