@@ -82,13 +82,17 @@ impl IpcHandle {
         let file = SharedFile::open_of(self.process, self.descriptor, purpose);
         let file = file.filter(|file| file.identity() == self.identity);
         file.ok_or_else(|| {
-            host::log!("process {} has ended or has freed the exported object", self.process);
+            host::log!(
+                "cannot open the handle: process {} has ended, has freed the exported object or belongs to another \
+                 user, or the handle is of another kind",
+                self.process
+            );
             Error::CUDA_ERROR_INVALID_VALUE
         })
     }
 }
 
-/// Moves an allocation to shared memory and returns its handle.
+/// Moves an allocation to shared memory, if it is not there yet, and returns a handle of it.
 pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     // Finish pending work before the memory moves.
     memory::drain_users(&allocation);
@@ -139,8 +143,8 @@ pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u
     map(&mut mappings::lock(), context, &handle, file, Origin::Pooled)
 }
 
-/// `cuIpcCloseMemHandle`: returns the ID of the mapping that the caller must unmap, or `None` if the memory is open
-/// more than once.
+/// `cuIpcCloseMemHandle`: returns the ID of the allocation that the caller must free, or `None` if the memory was
+/// opened more often than it was closed, including this call.
 pub(crate) fn close(address: u64) -> Result<Option<u64>> {
     let mut mappings = mappings::lock();
     let Some(mapping) = mappings.at(address) else {
@@ -205,7 +209,7 @@ impl EventCounters {
         Ok(EventCounters(Arc::new(handle.open(Purpose::Event)?)))
     }
 
-    /// Returns one of the counters.
+    /// Returns a counter: 0 is the number of records, 1 the number of the latest record that is done.
     #[allow(unsafe_code)] // the counter is in memory shared by processes
     fn count(&self, index: usize) -> &AtomicU64 {
         // SAFETY: the file has at least one page, which is aligned and lives as long as `self`; all processes access it

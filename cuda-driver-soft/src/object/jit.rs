@@ -1,4 +1,4 @@
-//! Compiles images to typed modules for `cuModuleLoadData` and the linker.
+//! Compiles images to typed modules (`ir::Module`) for `cuModuleLoadData`, libraries and the linker.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -75,8 +75,9 @@ impl Log {
     }
 }
 
-/// Compiles an image for a device. Callers call [`check_target`] afterwards, because errors in the image are reported
-/// before a target that does not match the device. Reports an image without PTX on standard error, too.
+/// Compiles an image for a device. Does not check that `CU_JIT_TARGET` is the device's architecture: before code is
+/// loaded into a context, [`check_target`] does so, because errors in the image are reported first. Reports an image
+/// without PTX on standard error, too.
 pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     check_options(options)?;
     compiled(image, options, device, log).inspect_err(|&error| {
@@ -86,12 +87,13 @@ pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &m
     })
 }
 
-/// Limits the registers of a module's kernels, if the module was just created. A shared module is not changed.
+/// Limits the registers of a module's functions, if the module was just created. A shared module is not changed.
 fn limit_registers(module: &mut Arc<ir::Module>, most: Option<u32>) {
     let (Some(most), Some(module)) = (most, Arc::get_mut(module)) else {
         return;
     };
-    // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` sets the same limit.
+    // Driver 580 ignores the options for kernels with `.maxnreg` or `.maxntid`; `.reqntid` limits registers as
+    // `.maxntid` does.
     let limited = |own: &ir::Directives| own.maxnreg.is_some() || own.maxntid.is_some() || own.reqntid.is_some();
     let directives = module.functions.iter_mut().map(|f| &mut f.directives);
     for directives in directives.filter(|own| !limited(own)) {

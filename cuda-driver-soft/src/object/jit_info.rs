@@ -1,4 +1,4 @@
-//! The info log of `CU_JIT_LOG_VERBOSE`: the resources of each kernel, in the words of ptxas and of the linker.
+//! The info log of `CU_JIT_LOG_VERBOSE`: the resources of each kernel, in the formats of ptxas and of NVIDIA's linker.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

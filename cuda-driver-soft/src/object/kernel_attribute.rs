@@ -111,7 +111,7 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
 /// out of range.
 pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32) -> Result<i32> {
     if is_of_clusters(attribute) {
-        // Returns an error if the driver is older than clusters.
+        // Returns an error if the reported CUDA version is older than clusters.
         of_kernel(kernel, device, attribute)?;
     }
     let range = match attribute {

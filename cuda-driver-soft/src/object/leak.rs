@@ -16,7 +16,8 @@ pub(crate) fn note<T: Send + Sync>(
     note_unless_gone(kind, handle, context, move || table.get(handle).is_ok());
 }
 
-/// Records an object that exists as long as `exists` returns true. The caller holds no lock that `exists` takes.
+/// Records an object that is live as long as `exists` returns true and its context, if it has one, is live. The caller
+/// must not hold a lock that `exists` takes.
 pub(crate) fn note_unless_gone(
     kind: &'static str,
     handle: usize,

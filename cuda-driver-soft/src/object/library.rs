@@ -207,7 +207,7 @@ impl Library {
         used
     }
 
-    /// `cuLibraryGetKernel`: returns the same handle each time.
+    /// `cuLibraryGetKernel`: returns the same handle for a name each time.
     pub(crate) fn kernel(&self, name: &str) -> Result<usize> {
         self.without_context()?
             .kernel(name)
@@ -305,7 +305,7 @@ mod tests {
         let library = get(handle).unwrap();
         let context = context::make(0, first_device().unwrap(), false);
         let module = library.module_in(&context).unwrap().handle;
-        // Another thread that found no module has loaded one, too.
+        // Another thread that found no module loads one, too.
         let compiled = library.compiled(context.device, &mut Log::default()).unwrap();
         let second = module::instantiate(&context, compiled, true, None).unwrap();
         let used = library.state().use_module(context.id(), &second);
@@ -313,7 +313,7 @@ mod tests {
         module::remove(&second).unwrap();
         assert_eq!(remove_parts(&library), [module]);
         module::remove(&module::get(module).unwrap()).unwrap();
-        // A thread that found the library before it was unloaded.
+        // A thread that found the library before the unloading loads a module after it.
         let late = library.module_in(&context).map(|module| module.handle);
         assert_eq!(late, Err(Error::CUDA_ERROR_INVALID_HANDLE));
         let of_context = |module: &Arc<Module>| module.context_id == context.id();

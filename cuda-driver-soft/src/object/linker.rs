@@ -40,7 +40,9 @@ pub(crate) struct Linker {
 
 #[derive(Default)]
 struct LinkerState {
+    /// The PTX texts to link.
     sources: Vec<Source>,
+    /// The compiled sources, in the same order.
     inputs: Vec<Input>,
     /// The definitions of the inputs.
     definitions: Definitions,
@@ -119,9 +121,9 @@ impl Linker {
         read(&self.state().log);
     }
 
-    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. Its own options for registers override the
-    /// linker's, and it can turn on the verbose log; the linker's other options apply. After a name was defined twice,
-    /// linking fails.
+    /// `cuLinkAddData` and `cuLinkAddFile`: compile the input immediately. The input's own options can override the
+    /// linker's register limits and turn on the verbose log; the linker's other options apply. After two inputs have
+    /// defined the same name, linking fails.
     pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind, own: Options) -> Result<()> {
         let options = Options {
             most_registers: own.most_registers.or(self.options.most_registers),

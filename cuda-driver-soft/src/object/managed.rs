@@ -134,7 +134,7 @@ impl Pages {
     }
 }
 
-/// Returns the advice by allocation ID.
+/// Locks the advice, which has the allocation ID as its key.
 fn all() -> MutexGuard<'static, HashMap<u64, Pages>> {
     static ALL: OnceLock<Mutex<HashMap<u64, Pages>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
@@ -149,7 +149,8 @@ pub(crate) fn forget(freed: &Allocation) {
     }
 }
 
-/// Returns the managed allocation that contains a range, and the offsets of the range's pages.
+/// Returns the managed allocation that contains a range, and the offsets of the range's pages. Returns
+/// `CUDA_ERROR_INVALID_VALUE` if the range is empty, or is not in one managed allocation.
 fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     let found = memory::find(address).filter(|a| a.kind == AllocationKind::Managed);
     let allocation = found.ok_or_else(|| {
@@ -226,8 +227,9 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
 }
 
 impl CommonAdvice {
-    /// Returns the value of an attribute as integers that fill `bytes` bytes. `CU_DEVICE_INVALID` fills the rest of a
-    /// list, and stands for no location.
+    /// Returns the value of an attribute as integers that fill `bytes` bytes. Without a location, the ID is
+    /// `CU_DEVICE_INVALID`, and the type is `CU_MEM_LOCATION_TYPE_INVALID`. `CU_DEVICE_INVALID` also fills the rest of a
+    /// list.
     pub(crate) fn attribute(&self, attribute: Id, bytes: usize) -> Result<impl Iterator<Item = i32>> {
         // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {

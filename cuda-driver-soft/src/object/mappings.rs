@@ -12,7 +12,7 @@ use engine::memory::{Access, Allocation, AllocationKind, Physical, address_space
 /// The origin of mapped memory.
 #[derive(Debug)]
 pub(super) enum Origin {
-    /// `cuExternalMemoryGetMappedBuffer` and its like.
+    /// `cuExternalMemoryGetMappedBuffer` or `cuExternalMemoryGetMappedMipmappedArray`.
     External,
     /// `cuIpcOpenMemHandle`
     Opened {
@@ -21,7 +21,7 @@ pub(super) enum Origin {
         /// Number of `cuIpcCloseMemHandle` calls that are needed to close the memory.
         times: u64,
     },
-    /// `cuMemPoolImportPointer`: memory that is freed rather than closed.
+    /// `cuMemPoolImportPointer`: memory that the program frees, whereas it closes memory of `cuIpcOpenMemHandle`.
     Pooled,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Mapping {
 #[derive(Debug)]
 pub(super) struct Mappings(BTreeMap<u64, Mapping>);
 
-/// Returns the mappings of the process.
+/// Locks the mappings of the process.
 pub(super) fn lock() -> MutexGuard<'static, Mappings> {
     static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings(BTreeMap::new()));
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)

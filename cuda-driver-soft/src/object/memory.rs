@@ -45,12 +45,12 @@ pub(crate) fn set_synchronous(allocation: &Allocation, is_so: bool) {
     }
 }
 
-/// Returns the allocation that contains an address, if host calls can access it.
+/// Returns the allocation that contains an address, if calls can access it by address.
 pub(crate) fn find(address: u64) -> Option<Allocation> {
     address_space().find(address).filter(is_for_calls)
 }
 
-/// Returns true if host calls can access the allocation by address. Kernel heap memory belongs to kernels, arrays have
+/// Returns true if calls can access the allocation by address. Kernel heap memory belongs to kernels, arrays have
 /// handles, and memory with a pending free is visible only to work queued earlier.
 pub(crate) fn is_for_calls(allocation: &Allocation) -> bool {
     !matches!(allocation.kind, AllocationKind::Heap | AllocationKind::Array) && !pending_free::contains(allocation)
@@ -118,7 +118,7 @@ pub(crate) fn note_flags(address: u64, flags: u32) {
     }
 }
 
-/// Removes the flags of freed memory.
+/// Removes the flags of freed memory and its `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
 pub(crate) fn forget_notes(freed: &Allocation) {
     if freed.kind.is_host_accessible() {
         host_flags().remove(&freed.id);
@@ -135,8 +135,8 @@ pub(crate) fn drain_users(allocation: &Allocation) {
     foreign_use::drain(allocation);
 }
 
-/// Returns driver 580's error for a descriptor that cannot be imported: `CUDA_ERROR_NOT_SUPPORTED` if the driver made
-/// the descriptor for the `other` purpose, else `CUDA_ERROR_UNKNOWN`.
+/// Returns driver 580's error for a file descriptor that cannot be imported: `CUDA_ERROR_NOT_SUPPORTED` if the driver
+/// made the descriptor for the `other` purpose, else `CUDA_ERROR_UNKNOWN`.
 pub(crate) fn not_importable(descriptor: i32, other: Purpose) -> Error {
     match SharedFile::open(descriptor, other) {
         Some(_) => Error::CUDA_ERROR_NOT_SUPPORTED,

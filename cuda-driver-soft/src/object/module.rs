@@ -99,7 +99,7 @@ impl Module {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuModuleGetFunction`: returns the same handle each time.
+    /// `cuModuleGetFunction`: returns the same handle for a name each time.
     pub(crate) fn function(&self, name: &str) -> Result<usize> {
         if name.is_empty() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -117,7 +117,8 @@ impl Module {
         Ok(function)
     }
 
-    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle each time, as long as a context is current.
+    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle for a name each time if a context is current,
+    /// else a new one.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
         let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = references.get(name).and_then(|handles| handles.last())

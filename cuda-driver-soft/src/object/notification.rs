@@ -1,5 +1,5 @@
-//! Callbacks for notifications of a device. The API has one notification: a budget of device memory is exceeded. There
-//! are no budgets here, so no callback is called.
+//! Callbacks for notifications of a device. The API has one type of notification: a budget of device memory is
+//! exceeded. There are no budgets here, so no callback is called.
 
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};

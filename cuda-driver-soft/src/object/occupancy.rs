@@ -15,8 +15,8 @@ use crate::state::error::{Error, Result};
 const SHARED_UNIT: u64 = 128;
 const WARP: u32 = 32;
 
-/// Returns the shared memory of a multiprocessor in bytes; the rest is cache. The function's preferred carve-out is
-/// rounded up, to at least one block.
+/// Returns the shared memory of a multiprocessor in bytes; the rest of the memory on the chip is L1 cache. This is the
+/// maximum, or the function's preferred carve-out, at least `block` bytes, rounded up to a size that an H200 supports.
 fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
     const STEPS_KIB: [u64; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
     let most = u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
@@ -33,7 +33,7 @@ fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
 }
 
 /// Returns the number of blocks of `threads` threads with `dynamic` bytes of dynamic shared memory that fit on a
-/// multiprocessor.
+/// multiprocessor; 0 if the kernel cannot run with such blocks.
 pub(crate) fn blocks_per_multiprocessor(function: &Function, device: &Device, threads: u32, dynamic: u64) -> u32 {
     if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) {
         return 0;
@@ -67,9 +67,9 @@ pub(crate) fn max_active_blocks(function: &Function, device: &Device, threads: i
     Ok(blocks_per_multiprocessor(function, device, threads, dynamic))
 }
 
-/// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid that fills the device, and its block size. `limit` is
-/// the maximum block size, or 0 for that of the kernel. `dynamic` returns the bytes of dynamic shared memory of a block
-/// with a given number of threads.
+/// `cuOccupancyMaxPotentialBlockSize`: returns the smallest grid with the most resident threads, and its block size.
+/// `limit` is the maximum block size, or 0 for that of the kernel. `dynamic` returns the bytes of dynamic shared memory
+/// of a block with a given number of threads.
 pub(crate) fn best_block(
     function: &Function,
     device: &Device,
@@ -88,7 +88,7 @@ pub(crate) fn best_block(
         if blocks * threads > best_threads {
             (best, best_threads, best_blocks) = (threads, blocks * threads, blocks);
         }
-        // After the limit itself, tries only whole warps, in descending order.
+        // After the maximum itself, tries only whole warps, in descending order.
         threads = if threads % WARP == 0 {
             threads - WARP
         } else {

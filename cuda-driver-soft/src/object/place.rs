@@ -17,8 +17,9 @@ pub(crate) enum MemoryPlace {
 }
 
 impl MemoryPlace {
-    /// Returns the memory at an address of unknown kind. Returns `CUDA_ERROR_INVALID_VALUE` for 0, for a freed or
-    /// unknown address in the device's address range, and for a range that exceeds its allocation or mappings.
+    /// Returns the memory at an address of the driver or of the program. Returns `CUDA_ERROR_INVALID_VALUE` for 0, for
+    /// a freed or unknown address in the device's address range, for memory that calls cannot access, and for a range
+    /// that exceeds its allocation or mappings.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<MemoryPlace> {
         let address = range.address();
         match address_space().find(address) {
@@ -64,7 +65,7 @@ impl MemoryPlace {
         Ok(MemoryPlace::Device(allocation, address))
     }
 
-    /// Refuses read-only memory.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for read-only memory.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self {
             MemoryPlace::Device(allocation, _) if allocation.access != Access::ReadWrite => {

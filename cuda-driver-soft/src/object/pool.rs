@@ -22,7 +22,7 @@ use engine::memory::{Allocation, AllocationKind, address_space};
 
 static TABLE: Table<Pool> = Table::new(HandleKind::Pool);
 
-/// Allocations grow the reserved size to a multiple of this many bytes. Trimming does not round: it may leave any size.
+/// Allocations grow the reserved size to a multiple of this many bytes. Trimming does not round the requested size.
 const CHUNK: u64 = 32 << 20;
 
 /// A memory pool.
@@ -34,7 +34,7 @@ pub(crate) struct Pool {
     is_default: bool,
     /// The shared file that represents an exportable or imported pool.
     shared: Option<SharedFile>,
-    /// True for a pool imported from another process: nothing can be allocated from it.
+    /// True for an imported pool: nothing can be allocated from it.
     pub(crate) is_imported: bool,
     /// True after the pool was exported. Until then, driver 580 exports no pointers to its memory.
     was_exported: AtomicBool,
@@ -97,6 +97,7 @@ struct PoolState {
     used: Usage,
     /// Bytes whose memory is not yet freed.
     unfreed: u64,
+    /// The reserved size in bytes.
     reserved: Usage,
     /// Access set by `cuMemPoolSetAccess`, by device; `None` is the host.
     access: HashMap<Option<i32>, u32>,
@@ -285,7 +286,8 @@ impl Pool {
         Ok(descriptor)
     }
 
-    /// `cuMemPoolSetAccess`: sets all of these accesses or none. Flags are 0 (none) or 3 (read and write).
+    /// `cuMemPoolSetAccess`: sets all of these accesses or, if one is invalid, none. A request is a device, or `None`
+    /// for the host, and flags: 0 (no access) or 3 (read and write).
     pub(crate) fn set_access(&self, requests: &[(Option<i32>, u32)]) -> Result<()> {
         for &(from, flags) in requests {
             if let Some(ordinal) = from {

@@ -45,7 +45,7 @@ struct Variable {
 #[derive(Clone, Copy, Debug)]
 struct ReferenceState {
     settings: TextureSettings,
-    /// Format of the texels, and their number of channels.
+    /// The `CUarray_format` of the texels, and their number of channels.
     format: (u32, u32),
     bound: Option<Resource>,
 }
@@ -252,8 +252,8 @@ pub(crate) fn set_mipmap(handle: usize, mipmap: usize, flags: u32) -> Result<()>
     })
 }
 
-/// `cuTexRefSetAddress`: returns the bytes from the aligned address below `address` to `address`. Address 0 removes the
-/// binding.
+/// `cuTexRefSetAddress`: returns the offset of `address` in bytes from the multiple of the texture alignment that is
+/// bound; without `wants_offset`, the offset must be 0. Address 0 removes the binding.
 pub(crate) fn set_address(handle: usize, address: u64, bytes: u64, wants_offset: bool) -> Result<u64> {
     let context = context::current()?;
     let reference = get(handle, false)?;

@@ -18,7 +18,7 @@ pub(crate) fn warps(kernel: &Kernel, device: &Device) -> u32 {
     all / PARTS / per_warp.max(1) * PARTS
 }
 
-/// Returns the number of threads of the largest block that fits into the registers of a multiprocessor.
+/// Returns the number of threads that fit into the registers of a multiprocessor, in whole warps.
 pub(crate) fn threads(kernel: &Kernel, device: &Device) -> u32 {
     warps(kernel, device) * WARP
 }

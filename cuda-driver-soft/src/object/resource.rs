@@ -104,7 +104,7 @@ pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
     }
     let all = of_device(first.device)?.count;
     let sum: u64 = resources.iter().map(|part| u64::from(part.count)).sum();
-    let (number, descriptor) = (sum.min(u64::from(all)) as u32, first.device);
+    let multiprocessors = sum.min(u64::from(all)) as u32;
     let numbers: BTreeSet<u32> = resources
         .iter()
         .flat_map(|part| part.first..part.first + part.count)
@@ -113,8 +113,8 @@ pub(crate) fn describe(resources: &[Multiprocessors]) -> Result<usize> {
     DESCRIPTORS.insert_with(|handle| {
         made = handle;
         Descriptor {
-            device: descriptor,
-            multiprocessors: number,
+            device: first.device,
+            multiprocessors,
             numbers: numbers.iter().copied().collect(),
         }
     });

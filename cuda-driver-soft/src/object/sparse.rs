@@ -55,7 +55,8 @@ struct SparseLevel {
 pub(crate) struct SparseProperties {
     /// Texels per tile: width, height, depth.
     pub(crate) tile: [u32; 3],
-    /// The first level in the tail. Without a tail, the number of levels of a mipmapped array, and 0 for another array.
+    /// The first level in the tail. Without a tail, the number of levels of a mipmapped array, and 0 for any other
+    /// array.
     pub(crate) first_tail: u32,
     /// Bytes of the tail of each layer, or of the tail that all layers share; 0 without a tail.
     pub(crate) tail_bytes: u64,
@@ -167,7 +168,7 @@ fn tile_size(image: &TexelArray) -> [u32; 3] {
 }
 
 /// Returns the bytes that a GPU needs for a level with `row` bytes in each row. A GPU stores blocks of 64 bytes by 8
-/// rows, up to 16 of them above and 32 of them behind each other.
+/// rows, in groups of up to 16 blocks in the direction of the rows and 32 in the direction of the slices.
 fn stored(row: u64, rows: u64, slices: u64) -> u64 {
     let padded = |size: u64, most: u64| size.next_multiple_of(size.next_power_of_two().min(most));
     row.next_multiple_of(64) * padded(rows.max(8), 128) * padded(slices, 32)
@@ -195,7 +196,7 @@ fn stored_levels(image: &TexelArray, levels: &[Plane]) -> (u64, u64) {
 }
 
 impl Unbacked {
-    /// Returns an array with deferred mapping, whose texels have this many bytes.
+    /// Returns an array with deferred mapping, whose texels have `bytes` bytes in all.
     pub(crate) fn deferred(image: &TexelArray, bytes: u64) -> Arc<Unbacked> {
         let (_, all) = stored_levels(image, &image.levels);
         let tile = all.max(bytes).next_multiple_of(TILE);
@@ -211,7 +212,8 @@ impl Unbacked {
         })
     }
 
-    /// Returns a sparse array with the levels of an image, whose planes have offsets for addresses.
+    /// Returns a sparse array with the levels of an image. The addresses of the image's planes are offsets from the
+    /// first texel.
     pub(crate) fn sparse(image: &TexelArray, is_mipmapped: bool) -> Arc<Unbacked> {
         let tile = tile_size(image);
         let is_deep = image.shape == TextureShape::D3;
@@ -383,7 +385,10 @@ impl SparseLayout {
             let (begin, end) = (offset[axis], offset[axis] + extent[axis]);
             let is_whole = end.is_multiple_of(tile[axis]) || end == level.size[axis];
             if extent[axis] == 0 || !begin.is_multiple_of(tile[axis]) || end > level.size[axis] || !is_whole {
-                return refuse("offset and extent must be multiples of the tile's size, or end with the level");
+                return refuse(
+                    "the extent must be above 0, the offset a multiple of the tile's size, and the end a multiple of it \
+                     within the level, or the level's end",
+                );
             }
             ranges[axis] = begin / tile[axis]..end.div_ceil(tile[axis]);
         }

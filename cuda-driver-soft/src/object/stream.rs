@@ -61,8 +61,8 @@ pub(crate) struct StreamRef {
     pub(crate) priority: i32,
 }
 
-/// Returns the stream with this handle. NULL, legacy and per-thread need a current context, so host functions cannot
-/// use them (`CUDA_ERROR_NOT_PERMITTED`); a created stream needs none.
+/// Returns the stream with this handle. The legacy and the per-thread stream, which NULL can name, too, need a current
+/// context, so host functions cannot use them (`CUDA_ERROR_NOT_PERMITTED`); a created stream needs none.
 pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let default = |queue| {
         if in_host_function() {
@@ -115,7 +115,8 @@ pub(crate) fn is_in_green(queue: QueueId, green: &GreenContext) -> bool {
     }
 }
 
-/// Creates a stream, with the priority clamped to the valid range. `context` is the primary context of `green`.
+/// Creates a stream, with the priority clamped to the valid range. If the stream is created in a green context,
+/// `context` is its primary context.
 pub(crate) fn create(context: &Arc<Context>, green: Option<&GreenContext>, flags: u32, priority: i32) -> usize {
     let stream = TABLE.insert_with(|handle| Stream {
         handle,
@@ -134,7 +135,7 @@ pub(crate) fn create(context: &Arc<Context>, green: Option<&GreenContext>, flags
     stream.handle
 }
 
-/// Removes a stream that is destroyed. Its queued work still runs.
+/// Removes a stream that is being destroyed. Its queued work still runs.
 pub(crate) fn remove(stream: &Stream) -> Result<()> {
     if let Some(context) = stream.context.upgrade() {
         context.queues().remove(QueueId::Created(stream.handle));

@@ -62,7 +62,7 @@ impl Default for StreamAttributes {
     }
 }
 
-/// Attributes by stream ID. A stream without an entry has the defaults.
+/// Locks the attributes, which have the stream ID as their key. A stream without an entry has the defaults.
 fn all() -> MutexGuard<'static, HashMap<u64, StreamAttributes>> {
     static ALL: OnceLock<Mutex<HashMap<u64, StreamAttributes>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)

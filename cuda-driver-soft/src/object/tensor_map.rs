@@ -43,7 +43,7 @@ fn row_bytes(data_type: u8, elements: u64) -> u64 {
 pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     let device = context::current()?.device;
     if device.profile.sm < 90 {
-        host::log!("tensor maps need compute capability 9.0");
+        host::log!("tensor maps need compute capability 9.0 or higher");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     }
     let packed = element_bytes(map.data_type).is_none();
@@ -63,7 +63,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     )?;
     require(
         !matches!(map.mode, Mode::Im2colWide | Mode::Im2colWide128) || device.profile.sm >= 100,
-        "im2col-wide mode needs compute capability 10.0",
+        "im2col-wide mode needs compute capability 10.0 or higher",
     )?;
     require(map.interleave <= 2, "unknown interleave mode")?;
     require(map.l2_promotion <= 3, "unknown L2 promotion")?;
@@ -102,7 +102,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
              packed types with ALIGN16B)",
         )?;
     }
-    // Driver 580 also checks the stride of dimension 0, which is used only with interleaving.
+    // Driver 580 also checks the element stride of dimension 0, which is used only with interleaving.
     for stride in &map.element_strides[..rank] {
         require((1..=8).contains(stride), "an element stride is not in 1..=8")?;
     }
@@ -148,7 +148,7 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
             2 => 64,
             _ => 128,
         };
-        require(bytes <= span, "a row of the box is wider than the swizzle")?;
+        require(bytes <= span, "a row of the box is wider than the span of the swizzle")?;
     }
     Ok(map.encode())
 }
