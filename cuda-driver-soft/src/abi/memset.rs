@@ -11,7 +11,7 @@ use crate::operation::copy::Waits;
 use crate::operation::fill::{Fill, FillValue};
 use crate::state::error::Result;
 
-/// Sets a row of memory. `None` as stream is a synchronous call, which uses the NULL stream.
+/// Fills one row of memory, as [`rows`] does.
 fn row(
     address: CUdeviceptr,
     value: FillValue,
@@ -22,6 +22,8 @@ fn row(
     rows(address, 0, value, count, 1, hstream, mode)
 }
 
+/// Fills `height` rows of `width` values, `pitch` bytes apart. Without an `hstream`, the call is synchronous and uses the
+/// NULL stream.
 fn rows(
     address: CUdeviceptr,
     pitch: usize,

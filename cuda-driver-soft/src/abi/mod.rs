@@ -1,9 +1,9 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
 //! An export converts its arguments and calls other modules; no panic leaves it. The implemented exports are in the
-//! files of this module, one per group of the manual, inside the macro [`exports!`]; each becomes an inherent constant
-//! of [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of the registry: a function that
-//! returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. So `Table::cuInit` is the implemented function if
+//! files of this module, by the objects that they work on, inside the macro [`exports!`]; each becomes an inherent
+//! constant of [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of `cuda.h`: a function
+//! that returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. So `Table::cuInit` is the implemented function if
 //! there is one, else the stub, and the compiler checks both against their types in `cuda.h`.
 
 mod args;
@@ -81,8 +81,8 @@ pub(crate) enum CallTime {
     Healthy,
 }
 
-/// Runs the body of an export, and records the call if calls are recorded. All exports share this function: there are
-/// about 600, and a copy of this code in each would make the crate slow to build.
+/// Runs the body of an export, and records the call if calls are recorded. All implemented exports share this function:
+/// there are about 600, and a copy of this code in each would make the crate slow to build.
 ///
 /// # Safety
 /// `arguments` must have one pointer for each parameter in `cuda.h`, to a value of the parameter's type. If the call
@@ -133,8 +133,8 @@ fn guard(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -> CU
     }
 }
 
-/// Writes the result of a failed call to the log. The call holds no locks any more, so its messages are delivered to
-/// the callbacks.
+/// Writes the result of a failed call to the log. The call holds no locks any more, so its messages are passed to the
+/// callbacks that `cuLogsRegisterCallback` registered.
 #[cold]
 fn log_result(function: &str, result: CUresult) {
     host::write_result(function, result.0, result.name().unwrap_or("unknown"));
@@ -153,8 +153,8 @@ fn log_result(function: &str, result: CUresult) {
 /// the [`NullStream`](crate::object::stream::NullStream).
 ///
 /// The gate is checked before the body runs: an `anytime fn` may be called before `cuInit`, an `inside fn` in a host
-/// function, and a `healthy fn` returns the fault after one was reported. Calls that check something else first call
-/// [`gate::healthy`] themselves.
+/// function, and a `healthy fn` returns the fault after one was reported. An export that must check something else before the
+/// fault is a plain `fn`, and checks the fault in its body.
 macro_rules! exports {
     (
         @body $name:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block

@@ -1,4 +1,4 @@
-//! Exports of modules.
+//! Exports of modules: load and unload them, and find their functions and variables.
 
 use std::ffi::{c_char, c_uint, c_void};
 

@@ -19,8 +19,8 @@ use crate::operation::memory_operation::Batch;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Makes the operation that the structure describes. Child graphs and conditional nodes, which have graphs of their
-/// own, are not supported here: `cuGraphAddNode` adds them without this function.
+/// Makes the operation that the structure describes. Returns `CUDA_ERROR_NOT_SUPPORTED` for child graphs and conditional
+/// nodes, which have graphs of their own: callers that support them handle them without this function.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {
@@ -91,14 +91,14 @@ pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: At
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
         known if known.name().is_some() => {
-            host::log!("nodes of type {known:?} are not supported");
+            host::log!("this call does not support nodes of type {known:?}");
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
-/// `cuGraphNodeGetParams`
+/// Writes the parameters of a node with this operation, for `cuGraphNodeGetParams`.
 pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNodeParams) -> Result<()> {
     let out = c.out(out)?;
     let mut params = CUgraphNodeParams {

@@ -1,4 +1,4 @@
-//! The C structures that describe the operations of nodes: converts them to operations and back.
+//! Converts the C structures that describe the operations of graph nodes to operations, and back.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) struct KernelParams {
     pub(super) extra: *mut *mut c_void,
 }
 
-/// Converts one of the three versions of the structure; the first has no `kern` and `ctx`.
+/// Converts one of the three versions of the structure to [`KernelParams`]; the first has no `kern` and `ctx`.
 macro_rules! kernel_params {
     ($p:expr, $kern:expr, $ctx:expr) => {
         KernelParams {
@@ -145,16 +145,16 @@ pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
     }
 }
 
-/// Makes an operation that frees the memory which a node allocates at this address.
+/// Makes an operation that frees the memory that an allocation node allocates at this address.
 pub(super) fn free(address: CUdeviceptr) -> Result<Operation> {
     let memory = graph_memory::at(address);
     memory.map(Operation::Free).ok_or_else(|| {
-        host::log!("no allocation node owns memory at {address:#x}");
+        host::log!("no allocation node owns memory at {address:#x}: pass the dptr of an allocation node");
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
 
-/// Returns the structure of a copy.
+/// Returns the structure that describes a copy.
 pub(super) fn copy_params(node: &CopyOperation) -> CUDA_MEMCPY3D {
     let host = |side: &Side| match side.base {
         Base::Host(address) => address,
@@ -244,7 +244,8 @@ pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARA
     }
 }
 
-/// Checks the context of a copy, a fill or a batch of memory operations. The context has no other effect here.
+/// Checks that the context of a copy, a fill or a batch of memory operations is live or NULL. The context has no effect
+/// on the operation.
 pub(super) fn check_context(handle: CUcontext) -> Result<()> {
     if handle.is_null() {
         return Ok(());
@@ -269,7 +270,7 @@ pub(super) fn check_semaphores(c: Caller, semaphores: *const CUexternalSemaphore
     match given.next() {
         None => Ok(()),
         Some(handle) => {
-            host::log!("{handle:p} is not an external semaphore");
+            host::log!("{handle:p} is not an external semaphore: this driver cannot import any");
             Err(Error::CUDA_ERROR_INVALID_HANDLE)
         }
     }

@@ -1,4 +1,5 @@
-//! Exports of the occupancy calculator.
+//! Exports of the occupancy calculator: the blocks and clusters that can be resident at once, and the block and cluster
+//! sizes and the shared memory to launch with.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn best(
 }
 
 /// Reads the arguments of the cluster occupancy queries. Returns the device with the number of multiprocessors that the
-/// launch may use, the function, and the shape of the launch with its clusters.
+/// launch may use, the function, and the shape of the launch with its cluster size.
 fn of_clusters(
     c: Caller,
     function: CUfunction,
@@ -110,7 +111,7 @@ exports! {
         let fits = |blocks: &u32| {
             cluster::max_active(&function, device, *blocks, (threads, shape.shared.into())) > 0
         };
-        // On driver 580 the cluster size that a kernel requires does not count.
+        // On driver 580, this query ignores the cluster size that a kernel requires.
         let size = (1..=cluster::most_blocks(&function))
             .rev()
             .find(fits)

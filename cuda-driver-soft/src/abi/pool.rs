@@ -1,4 +1,4 @@
-//! Exports of stream-ordered allocation and memory pools.
+//! Exports of stream-ordered allocation and memory pools. Also the allocation nodes of graphs.
 
 use std::ffi::{c_int, c_ulonglong, c_void};
 
@@ -48,7 +48,7 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
     }
 }
 
-/// Checks the location and the type of memory of a pool. `current` is the location for
+/// Checks the location and the type of memory of a pool, and returns both. `current` is the result for the location
 /// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Option<Location>>) -> Result<PoolHome> {
     let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
@@ -74,13 +74,13 @@ fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Opt
     Ok(PoolHome { location, is_managed })
 }
 
-/// Returns the location of an existing pool. Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for
-/// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
+/// Returns the location and the type of memory that name a default or current pool. Driver 580 returns
+/// `CUDA_ERROR_NOT_SUPPORTED` for `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<PoolHome> {
     home(location, kind, Err(Error::CUDA_ERROR_NOT_SUPPORTED))
 }
 
-/// Returns the location for a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device.
+/// Returns the location and the type of memory of a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device.
 fn new_home(props: &CUmemPoolProps) -> Result<PoolHome> {
     let current = match props.allocType {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),
@@ -102,7 +102,10 @@ fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool
             if on_device && !home.is_managed && cfg!(target_os = "linux") {
                 return Ok(true);
             }
-            host::log!("only pools of pinned device memory can be exported, and only on Linux: set handleTypes to 0");
+            host::log!(
+                "only pools of pinned device memory can be exported, and only on Linux: set handleTypes to \
+                 CU_MEM_HANDLE_TYPE_NONE"
+            );
             Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::CUDA_ERROR_NOT_PERMITTED),
@@ -110,8 +113,8 @@ fn is_shareable(types: CUmemAllocationHandleType, home: PoolHome) -> Result<bool
     }
 }
 
-/// Checks that the type is a file descriptor, the only type of handle that pools are exported by, and that there are no
-/// flags.
+/// Checks that a pool is exported or imported as a file descriptor, the only supported type of handle, and that there
+/// are no flags.
 fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<()> {
     let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if kind == descriptor && flags == 0 {

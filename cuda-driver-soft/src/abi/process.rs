@@ -1,4 +1,5 @@
-//! Exports of initialisation, version and error names, and `cuGetProcAddress`.
+//! Exports that initialise the driver, and return its version, the names and descriptions of result codes, and the
+//! addresses of functions.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -57,7 +58,7 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
         // Drivers of CUDA 12.5 and older return the newest function for versions above their own.
         Ok(version) if version > own && own > 12050 => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         Ok(version) => version.min(own),
-        // Driver 580 returns the newest function for the version −1.
+        // Driver 580 returns the newest function for version −1. This driver does so for all negative versions.
         Err(_) => own,
     };
     if flags & !FLAGS != 0 {
@@ -98,7 +99,7 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
     })
 }
 
-/// Writes the text of a result code. For an unknown code, writes NULL and returns `CUDA_ERROR_INVALID_VALUE`.
+/// Writes the name or the description of a result code. For an unknown code, writes NULL and returns `CUDA_ERROR_INVALID_VALUE`.
 fn describe(text: Option<&'static std::ffi::CStr>, out: super::args::Out<*const c_char>) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
     text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
@@ -154,7 +155,7 @@ exports! {
     }
 
     anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
-        // This driver has no tables. NVIDIA's driver returns the same code for an unknown id.
+        // This driver has no export tables. NVIDIA's driver returns the same code for an unknown id.
         c.out(table)?.set(std::ptr::null());
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }

@@ -1,4 +1,4 @@
-//! Exports that copy rectangles and boxes.
+//! Exports that copy rectangles and boxes of bytes (`cuMemcpy2D…`, `cuMemcpy3D…`).
 
 use std::ffi::c_void;
 
@@ -54,7 +54,7 @@ fn run(
 }
 
 /// Reads a rectangle copy. `aligned` is false for `cuMemcpy2DUnaligned`, which accepts a pitch above the device's
-/// limit.
+/// limit. The other functions do so only for a single row.
 fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<CopySides> {
     let copy = c.read(copy)?;
     let side = |kind, host, device, array, x: usize, y: usize, pitch: usize| Side {

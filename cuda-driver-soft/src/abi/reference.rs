@@ -1,4 +1,5 @@
-//! Exports of texture and surface references.
+//! Exports of texture and surface references: create, find and destroy them, bind them to texels, and set and query
+//! their settings.
 
 use std::ffi::{c_char, c_int, c_uint};
 

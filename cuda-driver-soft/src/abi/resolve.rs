@@ -1,4 +1,4 @@
-//! Symbols and their addresses, for `dlsym` and `cuGetProcAddress`.
+//! Finds the addresses of exports: by symbol, as `dlsym` does, and for `cuGetProcAddress`.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -10,7 +10,8 @@ use super::table::list;
 use super::undocumented;
 use crate::state::settings;
 
-/// Returns the addresses of all symbols.
+/// Returns the addresses of all exports by symbol: those that the system's loader gives them, if [`set_exports`] was
+/// called before the first use.
 fn addresses() -> &'static HashMap<&'static str, usize> {
     static ADDRESSES: OnceLock<HashMap<&'static str, usize>> = OnceLock::new();
     ADDRESSES.get_or_init(|| match EXPORTED.get() {
@@ -109,7 +110,7 @@ mod tests {
         let extra: Vec<_> = listed.iter().filter(|s| !written.contains(s)).collect();
         assert!(
             missing.is_empty() && extra.is_empty(),
-            "written, not in abi/implemented.rs: {missing:?}; in abi/implemented.rs, not written: {extra:?}"
+            "implemented but not in abi/implemented.rs: {missing:?}; in abi/implemented.rs but not implemented: {extra:?}"
         );
     }
 

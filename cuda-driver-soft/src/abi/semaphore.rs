@@ -2,8 +2,8 @@
 //!
 //! External semaphores come from other APIs, none of which works with this driver. So each import fails: for a file
 //! descriptor, with the error that driver 580 returns for one that it does not know. Nodes can only be added with an
-//! empty list of semaphores, and do nothing. The parameters of a signal or a wait are therefore never read, nor are the
-//! keys of keyed mutexes among them, which belong to types of handles that exist only on Windows.
+//! empty list of semaphores, and do nothing. The parameters of signals and waits are therefore never read. This includes
+//! the keys of keyed mutexes, a type of handle that exists only on Windows.
 
 use std::ffi::c_uint;
 
@@ -22,8 +22,8 @@ use crate::call::stream;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Checks a call that signals semaphores or waits for them. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an empty
-/// list.
+/// Returns the error of a call that signals semaphores or waits for them: `CUDA_ERROR_INVALID_VALUE` for an empty list
+/// (as on driver 580) or if a pointer is NULL, else `CUDA_ERROR_INVALID_HANDLE`.
 fn check_call(c: Caller, semaphores: *const CUexternalSemaphore, has_params: bool, count: c_uint) -> Result<()> {
     if count == 0 || !has_params {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

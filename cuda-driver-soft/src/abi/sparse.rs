@@ -1,4 +1,5 @@
-//! Exports of sparse arrays and arrays with deferred mapping.
+//! Exports of sparse arrays and arrays with deferred mapping: query their properties and the memory that they need, and
+//! map memory to them.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use crate::object::sparse::{MapChanges, MapTarget, TILE, Unbacked};
 use crate::object::{array, device};
 use crate::state::error::{Error, Result};
 
-/// Returns the memory that an array with deferred mapping needs, which is the same on each device. Driver 580 returns
-/// `CUDA_ERROR_INVALID_VALUE` for other arrays, unless the device is unknown.
+/// Returns the memory that an array with deferred mapping needs, which is the same on each device. For other arrays,
+/// returns the error of driver 580: `CUDA_ERROR_INVALID_DEVICE` if the device is unknown, else
+/// `CUDA_ERROR_INVALID_VALUE`.
 fn requirements(array: Result<Arc<Unbacked>>, device: CUdevice) -> Result<CUDA_ARRAY_MEMORY_REQUIREMENTS> {
     let needed = array.and_then(|array| array.needed()).map_err(|error| {
         let known = device::get(device);

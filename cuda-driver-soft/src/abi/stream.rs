@@ -1,4 +1,4 @@
-//! Exports of streams.
+//! Exports of streams: create, query, wait for and destroy them, and submit host functions to them.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::AllocationKind;
 
-/// Submits a host function to a stream. Host functions may also make this call.
+/// Submits a host function to a stream. Host functions may do so, too.
 fn launch_host_function(
     hstream: CUstream,
     function: CUhostFn,
@@ -34,7 +34,7 @@ fn launch_host_function(
     submit::host_function(node, &stream)
 }
 
-/// Makes a host function with its data.
+/// Makes an operation that calls a host function with its data. `sync_mode` is a `CUhostTaskSyncMode`.
 pub(super) fn host_node(function: CUhostFn, data: *mut c_void, sync_mode: c_uint) -> Result<HostFunction> {
     let function = function.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if sync_mode > 1 {
@@ -43,7 +43,7 @@ pub(super) fn host_node(function: CUhostFn, data: *mut c_void, sync_mode: c_uint
     let data = data as usize;
     Ok(HostFunction {
         // SAFETY: the program that passes a function to a stream or a graph keeps it and its data valid until it has
-        // run, or until the graph is destroyed.
+        // run, or until the graph and the executable graphs made from it are destroyed.
         call: Arc::new(move || unsafe { function(data as *mut c_void) }),
         function: function as usize,
         data,

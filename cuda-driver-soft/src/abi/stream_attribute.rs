@@ -1,4 +1,4 @@
-//! Exports of stream attributes.
+//! Exports that get, set and copy the attributes of streams.
 
 use std::ffi::c_int;
 

@@ -1,4 +1,4 @@
-//! Exports of texture and surface objects.
+//! Exports of texture and surface objects: create, destroy and query them.
 
 use std::ffi::c_uint;
 

@@ -1,5 +1,6 @@
 //! Exports that are not in `cuda.h`: the profiler's functions, and those for interoperability with OpenGL, EGL and
-//! VDPAU. Some programs are linked with them, and others refuse a driver that lacks them.
+//! VDPAU. Some programs are linked with them, and others refuse a driver that lacks them. This crate calls them
+//! undocumented, although other headers of CUDA, such as `cudaProfiler.h` and `cudaGL.h`, declare them.
 //!
 //! They have no parameters here, unlike in C: no body reads any, and on all platforms of CUDA the caller cleans up the
 //! stack.

@@ -1,4 +1,4 @@
-//! Exports of virtual memory management.
+//! Exports of virtual memory management: reserve addresses, create and share memory, map it, and set access to it.
 
 use std::ffi::{c_int, c_ulonglong, c_void};
 
@@ -53,7 +53,7 @@ fn ordinal(location: &CUmemLocation) -> Result<i32> {
     }
 }
 
-/// Returns true if memory must be exportable, and an error for a type of handle that cannot be exported.
+/// Returns true if memory must be exportable, and an error for a type of handle that cannot be used for that.
 fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
     match types {
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
@@ -172,8 +172,8 @@ exports! {
         address: CUdeviceptr,
     ) {
         let (out, location) = (c.out(out)?, c.read(location)?);
-        // For `CU_MEM_LOCATION_TYPE_HOST`, driver 580 returns the access of the device with the location's number. On
-        // an error it writes 0.
+        // For `CU_MEM_LOCATION_TYPE_HOST`, driver 580 returns the access of the device with the location's number. It
+        // writes 0 if no memory is mapped at the address.
         let accessor = match parts(&location) {
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => CPU,
             (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, id) => {
