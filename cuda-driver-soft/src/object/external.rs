@@ -1,4 +1,4 @@
-//! External memory: memory that is imported by a file descriptor and then mapped, as a buffer or as a mipmapped array.
+//! External memory: memory that is imported through a file descriptor and mapped as a buffer or as a mipmapped array.
 //!
 //! On a GPU, such descriptors come from graphics APIs. This driver imports only descriptors of memory of `cuMemCreate`.
 

@@ -1,5 +1,5 @@
-//! Queued copies and fills that use memory of another context. A call that frees the memory waits for them, as it waits
-//! for the work of the memory's own context.
+//! Queued copies and fills that use memory of another context, except for those of graphs. The calls that free memory
+//! by its address wait for them, as they wait for the work of the memory's own context.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

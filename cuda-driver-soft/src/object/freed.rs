@@ -3,8 +3,8 @@
 use crate::object::{foreign_use, managed, mappings, memory, pool};
 use engine::memory::Allocation;
 
-/// Removes the records about freed memory, its bytes from the counts of its pool, and the reserved addresses of a
-/// mapping.
+/// Removes the records about freed memory, subtracts its bytes from the counts of its pool, and releases the reserved
+/// addresses of a mapping.
 pub(crate) fn forget(freed: &Allocation) {
     memory::forget_notes(freed);
     managed::forget(freed);

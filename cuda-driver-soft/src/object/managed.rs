@@ -228,8 +228,8 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
 
 impl CommonAdvice {
     /// Returns the value of an attribute as integers that fill `bytes` bytes. Without a location, the ID is
-    /// `CU_DEVICE_INVALID`, and the type is `CU_MEM_LOCATION_TYPE_INVALID`. `CU_DEVICE_INVALID` also fills the rest of a
-    /// list.
+    /// `CU_DEVICE_INVALID`, and the type is `CU_MEM_LOCATION_TYPE_INVALID`. `CU_DEVICE_INVALID` also fills the rest of
+    /// a list.
     pub(crate) fn attribute(&self, attribute: Id, bytes: usize) -> Result<impl Iterator<Item = i32>> {
         // The caller chooses the length of the list, so the padding is not stored.
         let fill = |known: Vec<i32>| {

@@ -386,8 +386,8 @@ impl SparseLayout {
             let is_whole = end.is_multiple_of(tile[axis]) || end == level.size[axis];
             if extent[axis] == 0 || !begin.is_multiple_of(tile[axis]) || end > level.size[axis] || !is_whole {
                 return refuse(
-                    "the extent must be above 0, the offset a multiple of the tile's size, and the end a multiple of it \
-                     within the level, or the level's end",
+                    "the extent must be above 0, the offset a multiple of the tile's size, and the end a multiple of \
+                     it within the level, or the level's end",
                 );
             }
             ranges[axis] = begin / tile[axis]..end.div_ceil(tile[axis]);
