@@ -1,7 +1,8 @@
 //! Inter-process communication (IPC): device memory and events that processes share.
 //!
 //! A process passes a [`MemoryHandle`] or an [`EventHandle`] to another process as bytes, for instance through a pipe.
-//! The process that made a handle cannot open it. IPC works on Linux, on devices that support unified addressing.
+//! The process that made a handle cannot open it. IPC works on devices with unified addressing: with NVIDIA's driver on
+//! Linux and, more slowly, on Windows; with the software driver on Linux only.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -130,7 +131,7 @@ impl<T> IpcBuffer<T> {
     pub unsafe fn open(context: &Context, handle: MemoryHandle) -> Result<Self> {
         let _current = context.enter()?;
         let flags = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
-        // SAFETY: upheld by the caller; 1 is the only valid value for the flags.
+        // SAFETY: upheld by the caller; this is the only valid value of the flags.
         let raw = unsafe { checked::ipc_open_mem_handle(handle.0, flags.0) }?;
         let mut buffer = Self {
             raw,
@@ -232,20 +233,21 @@ impl Event {
     /// ([`cuIpcGetEventHandle`](checked::ipc_get_event_handle)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_HANDLE` if the event is not from [`interprocess`](Self::interprocess).
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` if the event was created without `CU_EVENT_INTERPROCESS`, which
+    /// [`interprocess`](Self::interprocess) sets.
     #[inline]
     #[doc(alias = "cuIpcGetEventHandle")]
     #[track_caller]
     pub fn ipc_handle(&self) -> Result<EventHandle> {
-        // A driver needs a current context for this call, unlike for other calls of events.
+        // The driver needs a current context for this call, although it needs none for most calls that take an event.
         let _current = self.context().map(Context::enter).transpose()?;
         // SAFETY: the handle is live.
         let raw = unsafe { checked::ipc_get_event_handle(self.as_raw()) }?;
         Ok(EventHandle(raw))
     }
 
-    /// Opens an event of another process ([`cuIpcOpenEventHandle`](checked::ipc_open_event_handle)). Dropping it
-    /// destroys only this process's part.
+    /// Opens an event of another process ([`cuIpcOpenEventHandle`](checked::ipc_open_event_handle)). Dropping it closes
+    /// it in this process; the other process still has its event.
     ///
     /// # Safety
     /// The handle must come from a process that does not destroy its event until the returned event is dropped and

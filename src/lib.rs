@@ -67,9 +67,9 @@
 //!
 //! # Features
 //!
-//! Both features belong to [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`,
-//! for programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and
-//! adds newer items. The feature `loader` of [`sys`] is always on.
+//! The two features are those of [`sys`]; libraries should leave them to the final program. `link` adds
+//! [`sys`]`::Library::linked`, for programs that load the driver when they start. `bindgen` checks this machine's
+//! `cuda.h` against the bindings and adds newer items. The feature `loader` of [`sys`] is always on.
 // This crate writes nothing to standard output and standard error, which belong to the program.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

@@ -90,7 +90,7 @@ impl Drop for Inner {
     }
 }
 
-/// The function that is named in errors of loading code.
+/// The driver's function that errors of loading code name.
 const LOAD: sys::Function = sys::Function::cuLibraryLoadData;
 
 impl Library {
@@ -151,8 +151,8 @@ impl Library {
         loaded.map_err(|error| error.at(path))
     }
 
-    /// Loads a file with PTX, a cubin or a fat binary, with options for the compiler. The file is read here and loaded
-    /// from memory, as by [`Module::load`].
+    /// Loads a file with PTX, a cubin or a fat binary, with options for the compiler. Like [`Module::load`], this
+    /// method reads the file and loads it from memory.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of

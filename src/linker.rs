@@ -15,8 +15,8 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUjitInputType, CUresult, Function};
 use crate::{Borrowed, Context, Module, Result, checked};
 
-/// A linker, which combines inputs that use each other's functions and variables into one image for the context's
-/// device.
+/// A linker, which combines inputs that use each other's functions and variables into one image, for the context's
+/// device or another [target](JitOptions::target).
 ///
 /// ```
 /// # use cuda_driver::{Context, Device, JitOptions, Linker};

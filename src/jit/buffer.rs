@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 use core::slice;
 use std::alloc::{alloc, dealloc};
 
-/// Memory for a log, which the driver fills with a C string. Bytes that the driver does not write are not initialised,
-/// so that a large buffer costs no more than a small one.
+/// Memory for a log, which the driver fills with a C string. Only the first and the last byte are initialised before
+/// that, so that a large buffer costs no more than a small one.
 pub(super) struct LogBuffer {
     address: NonNull<u8>,
     layout: Layout,
@@ -18,7 +18,8 @@ unsafe impl Send for LogBuffer {}
 unsafe impl Sync for LogBuffer {}
 
 impl LogBuffer {
-    /// Allocates a buffer with an empty string; `None` if there is not enough memory, or if the size is 0.
+    /// Allocates a buffer that holds an empty string. Returns `None` if there is not enough memory, or if the size is
+    /// 0.
     #[inline]
     pub(super) fn new(size: u32) -> Option<Self> {
         let size = size as usize;
@@ -29,7 +30,7 @@ impl LogBuffer {
         // SAFETY: the size is not 0.
         let address = NonNull::new(unsafe { alloc(layout) })?;
         for at in [0, size - 1] {
-            // SAFETY: both are inside the buffer.
+            // SAFETY: both indices are inside the buffer.
             unsafe { address.add(at).write(0) };
         }
         Some(Self { address, layout })
@@ -41,7 +42,8 @@ impl LogBuffer {
         self.address.as_ptr()
     }
 
-    /// Returns the text, with a line at its end if the driver truncated it.
+    /// Returns the text without white space at its end. If the text fills the buffer, the driver may have truncated it,
+    /// and a line at the end says so.
     #[inline]
     pub(super) fn text(&self) -> String {
         let size = self.layout.size();

@@ -1,4 +1,4 @@
-//! Errors from loading device code, with the compiler's messages.
+//! Errors from compiling, linking and loading device code, with the compiler's messages.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -25,7 +25,7 @@ pub struct JitError {
     info_log: String,
 }
 
-/// Reads a file.
+/// Reads a file. Errors name `function`.
 #[inline]
 #[track_caller]
 pub(crate) fn read(path: &Path, function: Function) -> Result<Vec<u8>, JitError> {

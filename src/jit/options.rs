@@ -60,7 +60,9 @@ pub struct JitOptions {
     /// Deprecated and ignored by drivers (`CU_JIT_POSITION_INDEPENDENT_CODE`, since CUDA 12.0).
     pub position_independent_code: bool,
     /// A hint: the minimum number of blocks on a multiprocessor. It needs
-    /// [`max_threads_per_block`](Self::max_threads_per_block) (`CU_JIT_MIN_CTA_PER_SM`, since CUDA 12.3).
+    /// [`max_threads_per_block`](Self::max_threads_per_block), and is ignored with
+    /// [`max_registers`](Self::max_registers) or [`threads_per_block`](Self::threads_per_block)
+    /// (`CU_JIT_MIN_CTA_PER_SM`, since CUDA 12.3).
     pub min_blocks_per_multiprocessor: Option<NonZeroU32>,
     /// The maximum number of threads of a block, which no launch may exceed (`CU_JIT_MAX_THREADS_PER_BLOCK`, since CUDA
     /// 12.4). Driver 580 crashes on 2³² − 1, which the type excludes; no device has blocks of more than 1,024 threads.
@@ -111,8 +113,8 @@ impl Default for JitOptions {
 pub enum JitTarget {
     /// The architecture of the context's device.
     Context,
-    /// A chosen architecture. Driver 580 returns `CUDA_ERROR_INVALID_SOURCE` from a load for another architecture than
-    /// the device's; a linker makes an image for it.
+    /// A chosen architecture. If driver 580 can compile for it but the device has another one, a load returns
+    /// `CUDA_ERROR_INVALID_SOURCE`, and a linker makes an image for it.
     Compute(CUjit_target),
 }
 
@@ -166,7 +168,7 @@ impl HostSymbol {
 pub(super) struct Number {
     pub(super) option: CUjit_option,
     pub(super) value: u32,
-    /// The field's name and its first CUDA version, if that is later than 11.7.
+    /// The field's name and the number of its first CUDA version (12030 for 12.3), if that is later than 11.7.
     pub(super) since: Option<(&'static str, u32)>,
 }
 

@@ -23,14 +23,14 @@ pub(crate) struct Request {
     lists: Vec<Vec<*const c_void>>,
     /// The names that the lists point to.
     kept_names: Vec<CString>,
-    /// The index of the value into which the driver writes the elapsed time.
+    /// The index of the value into which the driver writes the elapsed time; `usize::MAX` if there is none.
     wall_time: usize,
 }
 
 // SAFETY: the addresses are of memory that the request owns, or only passed on; see `HostSymbol`.
 unsafe impl Send for Request {}
 // SAFETY: as above; shared references only read. The driver writes in calls that borrow the request exclusively, and in
-// calls for the linker that owns the request, which is not `Sync`.
+// calls for the linker that owns the request; a linker is not `Sync`.
 unsafe impl Sync for Request {}
 
 impl Request {
@@ -170,8 +170,8 @@ impl Request {
     #[allow(clippy::cast_possible_truncation)] // the driver writes 32 bits
     pub(crate) fn wall_ms(&self) -> f32 {
         match self.values.get(self.wall_time) {
-            // SAFETY: the reference is valid. A volatile read, because a linker writes the value after the call that it
-            // was passed to.
+            // SAFETY: the reference is valid. A volatile read, because the driver writes a linker's value in later
+            // calls than the one that the value was passed to.
             Some(value) => f32::from_bits(unsafe { ptr::from_ref(value).read_volatile() }.addr() as u32),
             None => 0.0,
         }

@@ -193,9 +193,9 @@ unsafe impl<T: Tuple> KernelArgs for T {
     }
 }
 
-/// Implements [`Tuple`] for the given fields and for each shorter list. The number after each field is the length of
-/// the tuple that ends with it. The generated code contains no calls: it reads 528 fields in total, and that many calls
-/// would compile slowly.
+/// Implements [`Tuple`] for the given fields and for each shorter list. A field is given as its type, its index, and
+/// the length of the tuple that ends with it. The generated code contains no calls: it takes the addresses of 528
+/// fields in total, and that many calls would compile slowly.
 macro_rules! tuples {
     ([$($done:tt)*]) => {};
     ([$($ty:ident $field:tt)*] $next:ident $at:tt $count:tt $($rest:tt)*) => {

@@ -15,9 +15,9 @@ use crate::{DevicePtr, Event};
 
 /// An attribute of a launch, for [`Function::launch_with`](crate::Function::launch_with) and the occupancy of clusters.
 ///
-/// Each constructor names the CUDA version that introduced its attribute. Calls with the attribute return
-/// `CUDA_ERROR_NOT_SUPPORTED` if the driver is older. The versions of attributes that this crate does not know are not
-/// checked.
+/// The documentation of each attribute's constructor names the CUDA version that introduced the attribute. Calls with
+/// the attribute return `CUDA_ERROR_NOT_SUPPORTED` if the driver is older. The versions of attributes that this crate
+/// does not know are not checked.
 ///
 /// ```
 /// use cuda_driver::LaunchAttribute;
@@ -61,8 +61,8 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Lets the driver use clusters of this size, a multiple of the size of [`cluster`](Self::cluster). That attribute
-    /// is needed, too. Needs CUDA 12.8.
+    /// Lets the driver use clusters of this size, which must divide the grid and be a multiple of the size of
+    /// [`cluster`](Self::cluster) in each dimension. That attribute is needed, too. Needs CUDA 12.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION")]
@@ -128,8 +128,8 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Lets the kernel start before the previous kernel of the stream is done: when all blocks of that kernel have
-    /// executed `griddepcontrol.launch_dependents` or ended. The kernel waits with `griddepcontrol.wait` before it uses
-    /// that kernel's results. Needs CUDA 11.8.
+    /// executed `griddepcontrol.launch_dependents` or ended. The kernel must execute `griddepcontrol.wait` before it
+    /// uses that kernel's results. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION")]
@@ -143,8 +143,8 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Records an event that is done when all blocks have executed `griddepcontrol.launch_dependents` or ended; with
-    /// `at_block_start`, when all blocks have started. The event must have been created with `CU_EVENT_DISABLE_TIMING`.
-    /// Needs CUDA 11.8.
+    /// `at_block_start`, when all blocks have started. The event must have been created with `CU_EVENT_DISABLE_TIMING`,
+    /// and must not be [shared](Event::interprocess) with other processes. Needs CUDA 11.8.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT")]
@@ -163,7 +163,7 @@ impl<'a> LaunchAttribute<'a> {
     }
 
     /// Records an event that is done when all blocks have started. The event must have been created with
-    /// `CU_EVENT_DISABLE_TIMING`. Needs CUDA 12.3.
+    /// `CU_EVENT_DISABLE_TIMING`, and must not be [shared](Event::interprocess) with other processes. Needs CUDA 12.3.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT")]
@@ -236,7 +236,10 @@ impl<'a> LaunchAttribute<'a> {
         )
     }
 
-    /// Allows or forbids an amount of shared memory that not every device of the architecture has. Needs CUDA 13.2.
+    /// Sets the limit of the dynamic shared memory:
+    /// [`Attributes::max_shared_memory_per_block`](crate::device::Attributes::max_shared_memory_per_block),
+    /// [`Attributes::max_shared_memory_per_block_optin`](crate::device::Attributes::max_shared_memory_per_block_optin),
+    /// or even more, which leaves less L1 cache. Needs CUDA 13.2.
     #[inline]
     #[must_use]
     #[doc(alias = "CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE")]

@@ -26,7 +26,7 @@ pub struct ParamBuffer {
     /// The arguments. Padding inside an argument is not initialised.
     bytes: Vec<MaybeUninit<u8>>,
     parameters: Vec<ParamInfo>,
-    /// The length of `bytes`, to which the `extra` list points.
+    /// The length of `bytes`; the `extra` list points to this field.
     size: usize,
 }
 

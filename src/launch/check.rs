@@ -55,7 +55,8 @@ fn is_long_enough(given: &[ParamInfo], params: &[ParamInfo]) -> bool {
     end(given) >= end(params)
 }
 
-/// Returns the error of a launch whose arguments do not fit the kernel's parameters; `name` returns the kernel's name.
+/// Returns an error if the arguments of a launch do not fit the kernel's parameters. Errors name `function`; `name`
+/// returns the kernel's name for the message.
 #[inline]
 #[track_caller]
 pub(crate) fn check_launch(

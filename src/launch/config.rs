@@ -29,7 +29,7 @@ impl Dim3 {
 }
 
 impl Default for Dim3 {
-    /// One in each dimension.
+    /// Returns 1 in each dimension.
     #[inline]
     fn default() -> Self {
         Self { x: 1, y: 1, z: 1 }
@@ -72,8 +72,8 @@ pub struct LaunchConfig {
 
 impl LaunchConfig {
     /// Returns the configuration with blocks of `block` threads, as many as cover `threads` in each dimension, and
-    /// without dynamic shared memory. If the number of threads is not a multiple of the block's, the kernel must ignore
-    /// the excess threads of the last block.
+    /// without dynamic shared memory. If `threads` is not a multiple of `block` in a dimension, the kernel must ignore
+    /// the excess threads of the last blocks.
     ///
     /// ```
     /// use cuda_driver::LaunchConfig;

@@ -16,16 +16,16 @@ pub struct ParamInfo {
 }
 
 /// The error of arguments that do not fit a kernel's parameters, from
-/// [`Function::check_args`](crate::Function::check_args).
+/// [`Function::check_args`](crate::Function::check_args) and [`Kernel::check_args`](crate::Kernel::check_args).
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentError {
-    /// The kernel has more parameters than were given.
+    /// Fewer arguments were given than the kernel has parameters.
     TooFew {
         /// Number of arguments.
         given: usize,
     },
-    /// The kernel has fewer parameters than were given.
+    /// More arguments were given than the kernel has parameters.
     TooMany {
         /// Number of parameters.
         expected: usize,
