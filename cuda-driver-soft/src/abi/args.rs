@@ -93,7 +93,8 @@ impl Caller {
         self.array(bytes.as_ptr(), bytes.len())
     }
 
-    /// Returns the text of a NUL-terminated name. Invalid UTF-8 is replaced; the result matches no name of the driver.
+    /// Returns the text of a NUL-terminated name. Invalid UTF-8 is replaced, and the result then matches no name of the
+    /// driver.
     pub(crate) fn string(self, text: *const c_char) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
     }

@@ -53,8 +53,8 @@ fn host(pointer: *const c_void) -> Base {
     Base::Host(pointer as u64)
 }
 
-/// Checks that the contexts of a peer copy are live; NULL, for the current one, is not checked. The contexts have no
-/// other effect, because all memory is in one address space.
+/// Checks that no fault was reported, and that the contexts of a peer copy are live; NULL, for the current one, is not
+/// checked. The contexts have no other effect, because all memory is in one address space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     gate::healthy()?;
     for handle in [to, from] {

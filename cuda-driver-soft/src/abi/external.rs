@@ -14,7 +14,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// Checks the type of a handle: only file descriptors on Linux are supported. Like driver 580 on Linux, returns
-/// `CUDA_ERROR_NOT_SUPPORTED` for some types of other systems, and `CUDA_ERROR_INVALID_VALUE` for all other types.
+/// `CUDA_ERROR_NOT_SUPPORTED` for some types of other platforms, and `CUDA_ERROR_INVALID_VALUE` for all other types.
 fn check_type(kind: Type) -> Result<()> {
     match kind {
         Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD if cfg!(target_os = "linux") => Ok(()),
@@ -41,7 +41,7 @@ exports! {
         // SAFETY: the type selects this member, which is valid for any bits.
         let descriptor = unsafe { desc.handle.fd };
         let handle = external::import(&context, descriptor, desc.size);
-        // From here on the driver owns the descriptor, even if it cannot be imported.
+        // The call takes the descriptor from the program, even if the import fails.
         c.close(descriptor);
         out.set(handle? as CUexternalMemory);
         Ok(())

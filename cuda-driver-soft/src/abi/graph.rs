@@ -31,12 +31,14 @@ fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     })
 }
 
-/// Returns the handle of a node, or an error for a value that no node can have. If a caller states too great a length
-/// for a list, this finds the first value after the list that is not a handle.
+/// Returns the handle of a node, or an error for a value that cannot be one. If a caller passes too large a length
+/// for a list, reading stops at the first such value after the list.
 fn node_handle(node: CUgraphNode) -> Result<usize> {
     let handle = node as usize;
     HandleKind::Node.may_have(handle).then_some(handle).ok_or_else(|| {
-        host::log!("{handle:#x} is not a node handle; the NVIDIA driver may crash here");
+        host::log!(
+            "{handle:#x} is not a node handle: check the list of nodes and its length; the NVIDIA driver may crash here"
+        );
         Error::CUDA_ERROR_INVALID_VALUE
     })
 }
@@ -73,7 +75,7 @@ fn pairs(
     from.into_iter().zip(to).map(|(from, to)| Ok((from, to?))).collect()
 }
 
-/// The caller's parallel arrays for a list, any of which may be NULL, and the pointer to their length.
+/// The caller's parallel arrays for a list of edges, any of which may be NULL, and the pointer to their length.
 struct EdgeOutputs {
     nodes: *mut CUgraphNode,
     others: *mut CUgraphNode,
@@ -403,7 +405,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let pointer = pointer as usize;
-        // SAFETY: the caller keeps the destructor and its data valid until the destructor has run, which it does once.
+        // SAFETY: the caller keeps the destructor and its data valid until the destructor has run. It runs once.
         let destroy = Arc::new(move || unsafe { destroy(pointer as *mut c_void) });
         out.set(user_object::create(destroy, count)? as CUuserObject);
         Ok(())

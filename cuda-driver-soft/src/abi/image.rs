@@ -16,8 +16,8 @@ use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 /// Size of an ELF header in bytes.
 const ELF_HEADER: usize = 64;
 
-/// The largest size in bytes that a header may state. A larger one means a damaged image: reading that much memory
-/// would crash.
+/// The largest size in bytes that the header of a fat binary may state. A larger one means a damaged image: reading
+/// that much memory could crash.
 const MOST_FAT_BINARY: usize = 4 << 30;
 
 /// Version of a wrapper around relocatable code, which has a list of fat binaries to link.
@@ -61,8 +61,8 @@ fn parts(c: Caller, list: *const *const c_void) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Returns true if memory starts with `magic`. Stops at the first other byte, because a shorter text may end with the
-/// last readable byte.
+/// Returns true if memory starts with `magic`. Stops at the first byte that differs, because a shorter text may end
+/// with the last readable byte.
 fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
     for (i, expected) in magic.iter().enumerate() {
         if c.read(bytes.wrapping_add(i))? != *expected {
@@ -191,12 +191,14 @@ pub(super) struct Jit {
 const TARGETS: [u32; 26] = [
     0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121,
 ];
-/// Driver 580 also accepts the numbers that old headers gave to these architectures. It compiles only for the last two.
+/// Driver 580 also accepts the numbers that old headers gave to these architectures, which are the indexes in this
+/// list. It compiles only for the last two.
 const OLD_TARGETS: [u32; 10] = [10, 11, 12, 13, 20, 21, 30, 35, 50, 52];
 /// `CU_TARGET_COMPUTE_107`, which drivers before CUDA 13.4 do not know.
 const NEW_TARGET: u32 = CUjit_target::CU_TARGET_COMPUTE_107.0;
-/// Added to an architecture for its variants `a` and `f`.
+/// Added to an architecture for its variant `a`.
 const ACCELERATED: u32 = 1 << 16;
+/// Added to an architecture for its variant `f`.
 const FAMILY: u32 = 2 << 16;
 
 /// Returns the architecture of a value of `CU_JIT_TARGET`.

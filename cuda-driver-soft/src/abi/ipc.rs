@@ -24,7 +24,7 @@ fn linux() -> Result<()> {
     if cfg!(target_os = "linux") {
         Ok(())
     } else {
-        host::log!("sharing memory between processes is supported on Linux only");
+        host::log!("sharing memory and events between processes is supported on Linux only");
         Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 }

@@ -68,6 +68,7 @@ fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
     }
 }
 
+/// The options of a call, as C passes them: their number, the array of their names and the array of their values.
 #[derive(Clone, Copy)]
 struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
 

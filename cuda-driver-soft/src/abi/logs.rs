@@ -111,7 +111,7 @@ exports! {
         }
         let dump = dump(c, iterator)?;
         let Some(text) = fit(&dump, capacity) else {
-            host::log!("the buffer of {capacity} bytes is too small for any message");
+            host::log!("the buffer of {capacity} bytes is too small for any message: pass a larger one");
             c.out(size)?.set(0);
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         };

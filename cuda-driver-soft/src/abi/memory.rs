@@ -13,7 +13,8 @@ use crate::state::error::{Error, Result};
 use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, AllocationKind, address_space};
 
-/// Converts an address for the functions from before CUDA 3.2, which return only 32 bits.
+/// Converts an address for the functions from before CUDA 3.2, which return only 32 bits. Returns
+/// `CUDA_ERROR_OUT_OF_MEMORY` if the address needs more.
 fn to_32_bits(address: u64) -> Result<CUdeviceptr_v1> {
     CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
@@ -357,7 +358,7 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         if virtual_memory::mapped_at(address).is_some() {
-            // As on driver 580.
+            // Driver 580 returns this error for mapped memory.
             return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
         memory::set_synchronous(&allocation, c.read(value.cast::<c_int>())? != 0);

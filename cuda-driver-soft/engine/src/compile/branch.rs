@@ -1,7 +1,7 @@
 //! Machine code of branches.
 //!
 //! A comparison of integers whose result only the branch after it reads needs no predicate if all lanes of a group take
-//! the same side: the first and the last lane show that, because the lanes between them are in order.
+//! the same side: the first and the last lane show that, because the values of the lanes between them are in order.
 
 use super::assembler::{Alu, Gpr, Label, When, Width, Word};
 use super::compare::{Order, order_of};
@@ -23,7 +23,7 @@ pub(super) struct Comparison {
     b: Value,
     order: Order,
     signed: bool,
-    /// The distance from the first to the last lane of `a`.
+    /// The distance from the value of `a` in the first lane to that in the last lane.
     reach: i32,
 }
 
@@ -39,7 +39,8 @@ struct Targets {
 }
 
 impl Emitter<'_> {
-    /// Adds a branch on a predicate at the end of a block.
+    /// Adds a branch on a predicate at the end of a block. `number` is that of the current piece, and `rest` the number
+    /// of interpreter instructions of the piece from the branch on.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn branch(
         &mut self,
@@ -63,8 +64,8 @@ impl Emitter<'_> {
         self.not_taken(block, number, step);
     }
 
-    /// Returns the targets of a branch. When lanes take different sides, `mask` must have the predicate. `rest` counts
-    /// the branch.
+    /// Returns the targets of a branch. When lanes take different sides, `mask` must have the predicate. `rest` is the
+    /// number of interpreter instructions of the piece from the branch on.
     #[allow(clippy::too_many_arguments)]
     fn targets(
         &mut self,
@@ -185,7 +186,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Ends the current block with a comparison and the branch behind it. `rest` counts both.
+    /// Ends the current block with a comparison and the branch behind it. `number` is that of the current piece, and
+    /// `rest` the number of interpreter instructions of the piece from the comparison on.
     pub(super) fn compare_and_branch(
         &mut self,
         block: usize,

@@ -1,4 +1,4 @@
-//! The registers of the kernel that are in machine registers.
+//! The list of the registers of the kernel that are in machine registers.
 
 use super::assembler::{Gpr, Ymm};
 use ptx::ir::Reg;

@@ -11,7 +11,7 @@ use ptx::ir::{Inst, Op, Operand, Part, Reg, RegClass, Type};
 /// `step * (i ^ swap)`, wrapping at the register's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Swapped {
-    /// The difference of a value in the row and the one before it.
+    /// The difference between a value in the row and the one before it.
     pub(crate) step: u32,
     /// The number that is combined with the number of a lane, less than the number of lanes.
     pub(crate) swap: u32,
@@ -29,9 +29,9 @@ const MOST_STEP: u64 = 1 << 16;
 impl Plan<'_> {
     /// Returns the order of the lanes of a register, if it is known.
     ///
-    /// The register is pure, so that its values do not depend on the way on which lanes have come to its only write. The
-    /// order is unknown in kernels with assumptions: lanes for which one has failed may enter the code behind it, and
-    /// the code checks then only registers that have a shape.
+    /// It is known only for pure registers, whose values do not depend on the path on which lanes have reached the only
+    /// write. It is unknown in kernels with assumptions: lanes for which an assumption has failed may enter the code
+    /// behind it, and the code then checks only registers that have a shape.
     pub(crate) fn swapped(&self, shapes: &Shapes, reg: Reg) -> Option<Swapped> {
         shapes
             .is_certain()

@@ -1,12 +1,13 @@
-//! Branches on comparisons that only the branch reads: the first and the last lane of a group decide if all lanes take
-//! the same side.
+//! Tests of branches on comparisons that only the branch reads: the first and the last lane of a group show if all
+//! lanes take the same side.
 
 use super::compiled::same;
 
 /// The comparisons of integers.
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 
-/// Compares `value` of each thread with `limits` in all ways, and stores a number that shows the sides taken.
+/// Tests a kernel that compares a number of each thread with `limits` in all ways, and stores a number that shows the
+/// sides taken. `value` is the code that writes the thread's number to `%r10`, or to `%rd10` for types of 64 bits.
 fn check(ty: &str, value: &str, limits: &[&str]) {
     let mut body = format!("mov.u32 %r20, 1; {value}\n");
     for (place, limit) in limits.iter().enumerate() {

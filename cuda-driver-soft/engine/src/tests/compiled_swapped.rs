@@ -1,9 +1,10 @@
-//! Shared memory at addresses that are rows in another order of lanes, as in sorting networks.
+//! Tests of accesses to shared memory whose addresses are rows in another order of lanes, as in sorting networks.
 
 use super::compiled::same_in;
 
-/// The address of the thread's word, or of its 8 bytes, in `%rd13` and `%r13`. `%r10` and `%r11` are numbers of the
-/// thread, which are also stored there.
+/// Returns code that sets `%rd13` and `%r13` to the address of the thread's `bytes` bytes of shared memory, and `%r10`
+/// and `%r11` to two numbers of the thread. It stores the first number at the address if `bytes` is 4, and both if it
+/// is 8.
 fn begin(bytes: u32) -> String {
     format!(
         "ld.global.v2.u32 {{%r10, %r11}}, [%rd6]; mov.u32 %r20, 0; mov.u32 %r21, 0; mov.u64 %rd12, part;
@@ -20,7 +21,8 @@ const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 /// Blocks in which each lane has a partner.
 const BLOCKS: [(u32, u32); 2] = [(64, 1), (128, 1)];
 
-/// Returns code that puts the address of the lane's partner into a register, in several ways.
+/// Returns four pieces of code that compute the address of the lane's partner in different ways, each with the name of
+/// the register that holds the address.
 fn partners(swap: u32, bytes: u32) -> [(String, &'static str); 4] {
     let distance = swap * bytes;
     [
@@ -114,8 +116,8 @@ fn other_accesses_of_partners() {
     }
 }
 
-/// The addresses are not those of a row: the number of the row's first lane is not a multiple of its length, or the
-/// address is written in two places.
+/// Addresses for which no order of lanes is known. For example, the first value is not a multiple of the row's length,
+/// only some lanes change the address, or two instructions write it.
 #[test]
 fn other_orders() {
     let begin = begin(4);

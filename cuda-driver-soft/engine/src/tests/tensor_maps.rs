@@ -75,7 +75,7 @@ fn boxes_that_are_too_large() {
             (map.mode, map.channels, map.pixels) = (Mode::Im2col, 1 << 15, 1 << 15);
         },
     );
-    // A smaller box is only outside of the shared memory that the block has.
+    // A smaller box exceeds only the shared memory that this block has.
     let (code, text) = copy(LOAD, 1024, |map| map.boxes[1] = 64).expect("a fault");
     assert!(code == 715 && text.contains("only 1024 bytes"), "{code} {text}");
 }

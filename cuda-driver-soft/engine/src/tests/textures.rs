@@ -8,12 +8,14 @@ use crate::texture::{
 use crate::{Isa, Progress};
 use std::sync::Arc;
 
-/// Texels of a row, and bytes of a tile, which is a row.
+/// The number of texels of a row, and of rows.
 const EDGE: u32 = 16;
+/// The bytes of a tile, which is a row.
 const TILE: u64 = 4 * EDGE as u64;
 
-/// Runs a kernel of one thread that reads a texture of floats, of which only the first row has memory, with the texel
-/// `x` = 5 and the row `y`. Returns the result and the predicate, or the text of the fault.
+/// Runs a kernel of one thread that reads a texture of floats, of which only the first row has memory, at texel 5 of
+/// the row `y`. With `linear`, texels are filtered; with `faults`, a read of a texel without memory is a fault. Returns
+/// the first component of the result and the predicate, or the text of the fault.
 fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, bool), String> {
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -87,14 +89,14 @@ const GATHER: &str = "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y
 #[test]
 fn the_predicate_of_resident_texels() {
     for instruction in [FLOAT, WHOLE, GATHER] {
-        // Around this coordinate, the first row counts twice, because the rows before it are clamped to it.
+        // At 0.25, the gather reads the first row twice, because the row before it is clamped to it.
         assert_eq!(read(instruction, 0.25, false, false), Ok((3.0, true)), "{instruction}");
         assert_eq!(read(instruction, 7.5, false, false), Ok((0.0, false)), "{instruction}");
     }
     assert_eq!(read(FLOAT, 0.5, true, false), Ok((3.0, true)));
     // Half of the result comes from the second row.
     assert_eq!(read(FLOAT, 1.0, true, false), Ok((1.5, false)));
-    // Texels outside of the array do not count.
+    // Texels outside of the array count as resident.
     assert_eq!(read(WHOLE, 16.0, false, false), Ok((0.0, true)));
 }
 

@@ -1,9 +1,10 @@
 //! Anisotropic filtering: the mean of several samples along the longer axis of a [footprint](super::gradient::Footprint),
 //! at a level of detail for the shorter axis.
 //!
-//! This is a model of an H200, fitted to its results. Samples are one texel apart, and the outermost ones have the weight
-//! of the part of the axis that is left for them. If two levels are mixed, the axis is as long as in the texture in the
-//! larger one, and as the samples of the smaller one reach.
+//! This is a model of an H200, fitted to its results. Samples are one texel of the level apart, and the outermost ones
+//! have the weight of the part of the axis that is left for them. If two levels are mixed, this holds for the smaller
+//! one. In the larger one, the number of samples depends only on the ratio of the axes. The samples cover the same axis
+//! as those of the smaller level, so they are one to two texels apart.
 
 use super::gradient::Footprint;
 
@@ -42,7 +43,7 @@ impl Anisotropy {
         (level << 8) + (((fraction - self.start) * self.slope) >> 2).clamp(0, 256)
     }
 
-    /// Returns the level of detail for a footprint, and the samples to take.
+    /// Returns the level of detail for a footprint, and the samples to take; `None` for a single one.
     pub fn samples(self, footprint: &Footprint) -> (f32, Option<Line>) {
         let Some(shorter) = footprint.shorter else {
             return (footprint.longer, None);
@@ -83,12 +84,12 @@ pub struct Sample {
 }
 
 impl Line {
-    /// Returns the samples of the larger one of two levels, which are mixed with `fraction` / 256 of the smaller one.
+    /// Returns the samples of the larger one of two levels. The smaller one has the weight `fraction` / 256.
     pub fn in_larger(self, fraction: u32) -> impl Iterator<Item = Sample> {
         self.samples(self.ratio, (f64::from(fraction) / 256.0).exp2())
     }
 
-    /// Returns the samples of the smaller one of two levels.
+    /// Returns the samples of the smaller one of two levels, which has the weight `fraction` / 256.
     pub fn in_smaller(self, fraction: u32) -> impl Iterator<Item = Sample> {
         self.samples(self.ratio * (f64::from(fraction) / 256.0 - 1.0).exp2(), 1.0)
     }
@@ -153,7 +154,7 @@ mod tests {
                 line.map(|line| line.in_larger(0).map(|s| (s.offset[1], s.weight)).collect::<Vec<_>>()),
             )
         };
-        // Ratios 1, 2, 4 of 8, and 16.
+        // The ratios 1 and 2, and larger ones that are limited to 4 and to 16.
         assert_eq!(line(8, 1.0, 1.0), (1.0, None));
         assert_eq!(line(8, 1.0, 0.0), (0.0, Some(vec![(0.5, 0.5), (-0.5, 0.5)])));
         let four = [1.5, 0.5, -0.5, -1.5].map(|at| (at, 0.25)).to_vec();
