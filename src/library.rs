@@ -90,7 +90,7 @@ impl Drop for Inner {
     }
 }
 
-/// The driver's function that errors of loading code name.
+/// Errors of loading code name this function of the driver.
 const LOAD: sys::Function = sys::Function::cuLibraryLoadData;
 
 impl Library {

@@ -65,9 +65,10 @@ impl<T> ManagedBuffer<T> {
         Self::with_flags(context, len, CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL)
     }
 
-    /// Allocates `len` values with undefined contents, for `CU_MEM_ATTACH_GLOBAL` or `CU_MEM_ATTACH_HOST`
-    /// ([`cuMemAllocManaged`](checked::mem_alloc_managed)). Work on a device without concurrent access may use memory
-    /// with `CU_MEM_ATTACH_HOST` only after it was [attached](Self::attach) to a stream.
+    /// Allocates `len` values with undefined contents and the flag `CU_MEM_ATTACH_GLOBAL` or `CU_MEM_ATTACH_HOST`
+    /// ([`cuMemAllocManaged`](checked::mem_alloc_managed)). Work on a device that lacks
+    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` may use memory with `CU_MEM_ATTACH_HOST` only after it was
+    /// [attached](Self::attach) to a stream.
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc), and `CUDA_ERROR_INVALID_VALUE` for other flags.
@@ -118,8 +119,8 @@ impl<T> ManagedBuffer<T> {
     /// Waits for all work of the context, and returns the values for reading by the host.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks concurrent access, or an error from the work that was
-    /// waited for.
+    /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, or an
+    /// error from the work that was waited for.
     #[inline]
     #[track_caller]
     pub fn host(&self) -> Result<&[T]>

@@ -208,7 +208,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and if one of them has an invalid address or
-    /// flags.
+    /// flags, and `CUDA_ERROR_NOT_SUPPORTED` if the device lacks one of them.
     #[inline]
     #[doc(alias = "cuStreamBatchMemOp")]
     #[track_caller]

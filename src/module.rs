@@ -92,7 +92,7 @@ impl Drop for Inner {
     }
 }
 
-/// The function that is named in errors of loading code.
+/// Errors of loading code name this function of the driver.
 const LOAD: sys::Function = sys::Function::cuModuleLoadDataEx;
 
 impl Module {
@@ -148,7 +148,7 @@ impl Module {
         loaded.map_err(|error| error.at(path))
     }
 
-    /// Loads a file with PTX, a cubin or a fat binary. The file is read here and loaded from memory like any
+    /// Loads a file with PTX, a cubin or a fat binary. This method reads the file and loads it from memory like any
     /// [image](Self::from_image) ([`cuModuleLoadDataEx`](checked::module_load_data_ex)), because `cuModuleLoad` does
     /// not detect a truncated file, and supports only Unicode paths on Windows.
     ///
@@ -220,12 +220,12 @@ impl Module {
     ///
     /// # Errors
     /// Returns the errors of [`from_ptx`](Self::from_ptx), `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image has no code for
-    /// this device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
+    /// the context's device, and `CUDA_ERROR_INVALID_IMAGE` if the image is truncated.
     ///
     /// # Safety
     /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver is not given a length
-    /// and does not check the offsets inside the image: a damaged image can crash it. Only a truncated image is
-    /// detected here. For PTX, [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
+    /// and does not check the offsets inside the image: a damaged image can crash it. This crate detects only a
+    /// truncated image. For PTX, [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoadData")]
@@ -298,15 +298,16 @@ impl Module {
     }
 
     /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses.
-    /// Empty if the compiler printed nothing, and for a module from a raw handle.
+    /// Empty if the compiler printed nothing, if [`JitOptions::log_bytes`] is 0, and for a module of a library or from
+    /// a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
     }
 
-    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a module
-    /// from a raw handle.
+    /// Returns the time that the compiler and the linker took, in milliseconds (`CU_JIT_WALL_TIME`); 0 for a module of
+    /// a library or from a raw handle.
     #[inline]
     #[must_use]
     pub fn compile_ms(&self) -> f32 {
@@ -405,7 +406,8 @@ impl Module {
     }
 }
 
-/// A variable of a module or a library, in device memory. It keeps its module or library loaded.
+/// A variable of a module or a library, in device memory. It keeps its module or library loaded, unless that is
+/// borrowed.
 #[derive(Clone)]
 pub struct Global {
     ptr: DevicePtr,
@@ -427,7 +429,7 @@ impl Global {
         }
     }
 
-    /// Returns the address, which is valid as long as the owner is loaded.
+    /// Returns the address, which is valid as long as the module or library is loaded.
     #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
@@ -453,7 +455,7 @@ impl Global {
         self.check::<T>(sys::Function::cuMemcpyDtoH)?;
         let _current = self.context.as_ref().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
-        // SAFETY: the variable lives as long as its owner, and is large enough.
+        // SAFETY: the variable lives as long as its module or library, and is large enough.
         unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
         // SAFETY: the copy is done, and any bytes are a `T`.
         Ok(unsafe { value[0].assume_init() })
@@ -469,7 +471,7 @@ impl Global {
     pub fn write<T: Upload>(&self, value: &T) -> Result<()> {
         self.check::<T>(sys::Function::cuMemcpyHtoD)?;
         let _current = self.context.as_ref().map(Context::enter).transpose()?;
-        // SAFETY: the variable lives as long as its owner, and is large enough.
+        // SAFETY: the variable lives as long as its module or library, and is large enough.
         unsafe { checked::memcpy_htod(self.ptr.as_raw(), core::slice::from_ref(value)) }
     }
 

@@ -3,8 +3,8 @@
 use std::ffi::CString;
 use std::path::Path;
 
-/// Returns a path as a C string. Returns `None` if it contains a NUL byte, or is not Unicode on a system other than
-/// Unix, where paths are not strings of bytes.
+/// Returns a path as a C string, or `None` if it contains a NUL byte. On systems other than Unix, paths are not strings
+/// of bytes, and the result is also `None` for a path that is not Unicode.
 pub(crate) fn c_path(path: &Path) -> Option<CString> {
     #[cfg(unix)]
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());

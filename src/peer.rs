@@ -41,7 +41,7 @@ impl Context {
     #[track_caller]
     pub fn enable_peer_access(&self, peer: &Self) -> Result<PeerAccess> {
         let _current = self.enter()?;
-        // SAFETY: the handle is live.
+        // SAFETY: the handle is live; 0 is the only valid value for the flags.
         unsafe { checked::ctx_enable_peer_access(peer.as_raw(), 0) }?;
         Ok(PeerAccess {
             context: self.clone(),

@@ -8,7 +8,8 @@ use crate::{Error, Event, Result, Stream};
 
 /// A value that queued work still uses. [`wait`](Self::wait) returns it when the work is done.
 ///
-/// Dropping waits for the work. `mem::forget` leaks the value, so that the work never accesses freed memory.
+/// Dropping waits for the work and drops the value; if the wait fails, it leaks the value. `mem::forget` leaks the
+/// value, too, so that the work never accesses freed memory.
 #[derive(Debug)]
 #[must_use = "dropping a pending value waits for the work"]
 pub struct Pending<T> {
@@ -151,8 +152,8 @@ impl<T> QueueError<T> {
         self.error
     }
 
-    /// Returns the value; `None` if the work may be queued in spite of the error, because the error may be from earlier
-    /// work. In that case the value is leaked.
+    /// Returns the value; `None` if the work may still use it, because the error may be from earlier work or the wait
+    /// for the work failed. In that case the value is leaked.
     #[inline]
     #[must_use]
     pub fn into_value(self) -> Option<T> {

@@ -69,7 +69,7 @@ impl DevicePtr {
         let asked = [
             (Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (&raw mut kind).cast()),
             (Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, (&raw mut device).cast()),
-            // A boolean takes 4 bytes.
+            // Driver 580 writes 4 bytes for a boolean. Only the lowest one is used below.
             (Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED, (&raw mut managed).cast()),
             (Attribute::CU_POINTER_ATTRIBUTE_CONTEXT, (&raw mut context).cast()),
             (Attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER, (&raw mut host).cast()),
@@ -104,8 +104,8 @@ impl DevicePtr {
     /// ([`cuPointerGetAttribute`](checked::pointer_get_attribute)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, for an attribute that the driver
-    /// does not have, and for `CU_POINTER_ATTRIBUTE_P2P_TOKENS`, which is not a number.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for memory that the driver does not know, for an attribute that the driver or
+    /// this crate does not know, and for `CU_POINTER_ATTRIBUTE_P2P_TOKENS`, which is not a number.
     #[inline]
     #[doc(alias = "cuPointerGetAttribute")]
     #[track_caller]

@@ -9,7 +9,7 @@ use crate::{DeviceSlice, Result, Stream, checked, sys};
 /// All ranges must be managed memory until the work is done.
 ///
 /// # Errors
-/// Returns `CUDA_ERROR_INVALID_VALUE` for an empty list, an empty range, or an invalid location.
+/// Returns `CUDA_ERROR_INVALID_VALUE` for an empty list, an empty range, an invalid location, or the null stream.
 #[inline]
 #[doc(alias = "cuMemPrefetchBatchAsync")]
 #[track_caller]
@@ -27,7 +27,7 @@ pub unsafe fn prefetch<T>(ranges: &[DeviceSlice<'_, T>], location: sys::CUmemLoc
 /// same time.
 ///
 /// # Errors
-/// Returns `CUDA_ERROR_INVALID_VALUE` for an empty list or an empty range.
+/// Returns `CUDA_ERROR_INVALID_VALUE` for an empty list, an empty range, or the null stream.
 #[inline]
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[track_caller]

@@ -7,8 +7,8 @@ use super::ManagedBuffer;
 use crate::sys::{self, CUmem_range_attribute as Attribute, CUmemLocationType as LocationType};
 use crate::{Device, Error, Result, Stream, checked};
 
-/// The attributes of a range of managed memory. Locations are device ordinals, or `CU_DEVICE_CPU` (−1) for the host, or
-/// `CU_DEVICE_INVALID` (−2) if the range has none or several.
+/// The attributes of a range of managed memory. A location is a device ordinal, `CU_DEVICE_CPU` (−1) for the host, or
+/// `CU_DEVICE_INVALID` (−2) if the range has no location or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RangeAttributes {
@@ -28,6 +28,8 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for unknown advice. If the
     /// advice has a location and it is invalid, returns `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_DEVICE`.
+    /// Returns a [missing-function error](Error::is_missing_function) for a location that an older driver does not
+    /// accept.
     #[inline]
     #[doc(alias = "cuMemAdvise")]
     #[doc(alias = "cuMemAdvise_v2")]
@@ -61,7 +63,9 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for an invalid location other
-    /// than a device, and `CUDA_ERROR_INVALID_DEVICE` for an invalid device and for one that lacks concurrent access.
+    /// than a device, `CUDA_ERROR_INVALID_DEVICE` for an invalid device and for one that lacks
+    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, and a [missing-function error](Error::is_missing_function) for
+    /// a location that an older driver does not accept.
     #[inline]
     #[doc(alias = "cuMemPrefetchAsync")]
     #[doc(alias = "cuMemPrefetchAsync_v2")]

@@ -24,7 +24,7 @@ use crate::{Context, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// The copies are as described at [`DeviceBuffer`](crate::DeviceBuffer).
+/// The copies wait for the same work as those of a [`DeviceBuffer`](crate::DeviceBuffer), and may finish equally late.
 pub struct PitchedBuffer<T> {
     raw: sys::CUdeviceptr,
     /// Bytes from one row to the next.
@@ -57,7 +57,8 @@ impl<T> PitchedBuffer<T> {
         let (mut raw, mut pitch) = (0, 0);
         if bytes > 0 && height > 0 {
             let _current = context.enter()?;
-            // The driver accepts 4, 8 and 16 bytes: the largest of these that divides the size of a value, or else 4.
+            // The size of the accesses by which the driver chooses the pitch. It accepts 4, 8 and 16 bytes: here, the
+            // largest of these that divides the size of a value, or else 4.
             let access = match size_of::<T>() {
                 size if size % 16 == 0 => 16,
                 size if size % 8 == 0 => 8,

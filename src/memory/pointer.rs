@@ -41,7 +41,7 @@ impl DevicePtr {
     }
 }
 
-// SAFETY: the address 0 is valid.
+// SAFETY: 0 is a valid value of this type.
 unsafe impl Zeroable for DevicePtr {}
 
 // SAFETY: any number is a valid value of this type, which has no padding.

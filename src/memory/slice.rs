@@ -176,8 +176,8 @@ impl<'a, T> DeviceSlice<'a, T> {
         Ok((self.slice(..index)?, self.slice(index..)?))
     }
 
-    /// Returns a view of the same bytes as values of another type. Any two types are allowed: the bytes
-    /// become values only when they are copied to the host, and such copies check the type.
+    /// Returns a view of the same bytes as values of another type. Any two types are allowed: the bytes become values
+    /// only when they are copied to the host, and such copies require [`Download`].
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the view's size is not a multiple of the size of `U`, or its address is
@@ -188,7 +188,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         let bytes = self.size_bytes();
         let len = match bytes.checked_rem(size_of::<U>()) {
             Some(0) => bytes / size_of::<U>(),
-            // A `U` has 0 bytes, so only an empty view can be cast.
+            // A `U` has 0 bytes, so only a view of 0 bytes can be cast.
             None if bytes == 0 => 0,
             _ => return Err(refused(Refusal::CastSize)),
         };
