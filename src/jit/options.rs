@@ -32,8 +32,8 @@ pub struct JitOptions {
     /// The architecture to compile for; by default, the architecture of the context's device (`CU_JIT_TARGET`,
     /// `CU_JIT_TARGET_FROM_CUCONTEXT`).
     pub target: Option<JitTarget>,
-    /// The choice if a fat binary has no machine code for the device (`CU_JIT_FALLBACK_STRATEGY`). A linker does not
-    /// accept it.
+    /// The preferred code, PTX or compatible machine code, if a fat binary has no machine code for exactly the target
+    /// (`CU_JIT_FALLBACK_STRATEGY`). A linker does not accept this option.
     pub fallback: Option<CUjit_fallback>,
     /// True to generate debug information (`CU_JIT_GENERATE_DEBUG_INFO`).
     pub debug_info: bool,

@@ -226,9 +226,9 @@ impl<T: Copy> HostBuffer<T> {
         Ok(buffer)
     }
 
-    /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). If
-    /// the memory was [registered](Self::register), unregisters it ([`cuMemHostUnregister`](checked::mem_host_unregister))
-    /// and drops the `Vec`. Dropping does the same.
+    /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). If the memory
+    /// was [registered](Self::register), unregisters it ([`cuMemHostUnregister`](checked::mem_host_unregister)) and
+    /// drops the `Vec`. Dropping does the same.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.

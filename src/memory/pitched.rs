@@ -24,7 +24,7 @@ use crate::{Context, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// The copies wait for the same work as those of a [`DeviceBuffer`](crate::DeviceBuffer), and may finish equally late.
+/// [`DeviceBuffer`](crate::DeviceBuffer) describes when copies wait, and when they finish.
 pub struct PitchedBuffer<T> {
     raw: sys::CUdeviceptr,
     /// Bytes from one row to the next.
