@@ -235,11 +235,6 @@ impl Shapes {
         self.values[reg.0 as usize] == other.values[reg.0 as usize]
     }
 
-    /// Returns true if no shape depends on an assumption.
-    pub(crate) fn is_certain(&self) -> bool {
-        self.assumptions.is_empty()
-    }
-
     /// Returns the assumption of a step.
     pub(crate) fn assumption(&self, step: usize) -> Option<Assumption> {
         let at = self.assumptions.binary_search_by_key(&step, |a| a.step).ok()?;

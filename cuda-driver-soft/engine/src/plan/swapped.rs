@@ -30,13 +30,13 @@ impl Plan<'_> {
     /// Returns the order of the lanes of a register, if it is known.
     ///
     /// It is known only for pure registers, whose values do not depend on the path on which lanes have reached the only
-    /// write. It is unknown in kernels with assumptions: lanes for which an assumption has failed may enter the code
-    /// behind it, and the code then checks only registers that have a shape.
+    /// write. No step that computes the register has an assumption: lanes for which an assumption has failed may enter
+    /// the code behind it, and the code then checks only registers that have a shape.
     pub(crate) fn swapped(&self, shapes: &Shapes, reg: Reg) -> Option<Swapped> {
-        shapes
-            .is_certain()
-            .then(|| self.swapped_within(shapes, reg, MOST_STEPS))
-            .flatten()
+        let swapped = self.swapped_within(shapes, reg, MOST_STEPS)?;
+        let mut steps = self.pure.steps_for(&self.layout, [reg]).into_iter();
+        let certain = steps.all(|step| shapes.assumption(step).is_none());
+        certain.then_some(swapped)
     }
 
     fn swapped_within(&self, shapes: &Shapes, reg: Reg, steps: u32) -> Option<Swapped> {

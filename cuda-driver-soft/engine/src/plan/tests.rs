@@ -317,6 +317,14 @@ fn rows_in_another_order() {
     check("xor.b32 %r10, %r2, 19; // 1 19", 32);
     // The values of the minimum are no row in groups in which it is the other number.
     check("min.u32 %r10, %r2, 20;\n xor.b32 %r11, %r10, 1; // none", 16);
+    // An assumption counts only for rows that are computed from its result.
+    check(
+        "min.u32 %r10, %r2, 20;
+        xor.b32 %r11, %r2, 1; // 1 1
+        sub.u32 %r12, %r10, %r2;
+        add.u32 %r13, %r11, %r12; // none",
+        16,
+    );
 }
 
 #[test]

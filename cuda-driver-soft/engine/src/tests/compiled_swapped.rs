@@ -117,7 +117,8 @@ fn other_accesses_of_partners() {
 }
 
 /// Addresses for which no order of lanes is known. For example, the first value is not a multiple of the row's length,
-/// only some lanes change the address, or two instructions write it.
+/// only some lanes change the address, or two instructions write it. In one kernel the order is known, but some lanes
+/// reach the access on another path.
 #[test]
 fn other_orders() {
     let begin = begin(4);
@@ -131,6 +132,8 @@ fn other_orders() {
         // Only the assumption that the minimum is its first operand makes the last summand uniform.
         "min.u32 %r15, %r6, 20; sub.u32 %r22, %r15, %r6; shl.b32 %r17, %r22, 2; xor.b32 %r18, %r14, 4;
         add.u32 %r19, %r18, %r17; add.u32 %r16, %r12, %r19; bar.sync 0;",
+        // The row does not depend on the assumption, which does not hold for some groups.
+        "min.u32 %r15, %r6, 20; xor.b32 %r18, %r14, 4; add.u32 %r16, %r12, %r18; st.shared.u32 [%rd13], %r15; bar.sync 0;",
         "mov.u32 %r19, 8; @%p1 bra other; xor.b32 %r17, %r14, 8; add.u32 %r16, %r12, %r17; bra both;
         other: xor.b32 %r17, %r14, 8; add.u32 %r16, %r17, %r12; add.u32 %r16, %r16, %r19; both:",
     ] {
