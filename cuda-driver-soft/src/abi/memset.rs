@@ -22,8 +22,8 @@ fn row(
     rows(address, 0, value, count, 1, hstream, mode)
 }
 
-/// Fills `height` rows of `width` values, `pitch` bytes apart. Without an `hstream`, the call is synchronous and uses the
-/// NULL stream.
+/// Fills `height` rows of `width` values, `pitch` bytes apart. Without an `hstream`, the call is synchronous and uses
+/// the NULL stream.
 fn rows(
     address: CUdeviceptr,
     pitch: usize,

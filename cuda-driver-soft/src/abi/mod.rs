@@ -3,8 +3,8 @@
 //! An export converts its arguments and calls other modules; no panic leaves it. The implemented exports are in the
 //! files of this module, by the objects that they work on, inside the macro [`exports!`]; each becomes an inherent
 //! constant of [`Table`]. The trait [`Stubs`] has a constant of the same name for every symbol of `cuda.h`: a function
-//! that returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. So `Table::cuInit` is the implemented function if
-//! there is one, else the stub, and the compiler checks both against their types in `cuda.h`.
+//! that returns `CUDA_ERROR_NOT_SUPPORTED` once the driver is initialised. So `Table::cuInit` is the implemented
+//! function if there is one, else the stub, and the compiler checks both against their types in `cuda.h`.
 
 mod args;
 mod array;
@@ -153,8 +153,8 @@ fn log_result(function: &str, result: CUresult) {
 /// the [`NullStream`](crate::object::stream::NullStream).
 ///
 /// The gate is checked before the body runs: an `anytime fn` may be called before `cuInit`, an `inside fn` in a host
-/// function, and a `healthy fn` returns the fault after one was reported. An export that must check something else before the
-/// fault is a plain `fn`, and checks the fault in its body.
+/// function, and a `healthy fn` returns the fault after one was reported. An export that must check something else
+/// before the fault is a plain `fn`, and checks the fault in its body.
 macro_rules! exports {
     (
         @body $name:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block

@@ -19,8 +19,8 @@ use crate::operation::memory_operation::Batch;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
-/// Makes the operation that the structure describes. Returns `CUDA_ERROR_NOT_SUPPORTED` for child graphs and conditional
-/// nodes, which have graphs of their own: callers that support them handle them without this function.
+/// Makes the operation that the structure describes. Returns `CUDA_ERROR_NOT_SUPPORTED` for child graphs and
+/// conditional nodes, which have graphs of their own: callers that support them handle them without this function.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {

@@ -80,7 +80,8 @@ fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<PoolHo
     home(location, kind, Err(Error::CUDA_ERROR_NOT_SUPPORTED))
 }
 
-/// Returns the location and the type of memory of a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device.
+/// Returns the location and the type of memory of a new pool. Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an
+/// unknown device.
 fn new_home(props: &CUmemPoolProps) -> Result<PoolHome> {
     let current = match props.allocType {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),

@@ -99,7 +99,8 @@ fn query(name: &[u8], version: c_int, flags: u64) -> Result<(*const c_void, CUdr
     })
 }
 
-/// Writes the name or the description of a result code. For an unknown code, writes NULL and returns `CUDA_ERROR_INVALID_VALUE`.
+/// Writes the name or the description of a result code. For an unknown code, writes NULL and returns
+/// `CUDA_ERROR_INVALID_VALUE`.
 fn describe(text: Option<&'static std::ffi::CStr>, out: super::args::Out<*const c_char>) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
     text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)

@@ -110,7 +110,7 @@ mod tests {
         let extra: Vec<_> = listed.iter().filter(|s| !written.contains(s)).collect();
         assert!(
             missing.is_empty() && extra.is_empty(),
-            "implemented but not in abi/implemented.rs: {missing:?}; in abi/implemented.rs but not implemented: {extra:?}"
+            "implemented, but not in abi/implemented.rs: {missing:?}; listed there, but not implemented: {extra:?}"
         );
     }
 

@@ -2,8 +2,8 @@
 //!
 //! External semaphores come from other APIs, none of which works with this driver. So each import fails: for a file
 //! descriptor, with the error that driver 580 returns for one that it does not know. Nodes can only be added with an
-//! empty list of semaphores, and do nothing. The parameters of signals and waits are therefore never read. This includes
-//! the keys of keyed mutexes, a type of handle that exists only on Windows.
+//! empty list of semaphores, and do nothing. The parameters of signals and waits are therefore never read. This
+//! includes the keys of keyed mutexes, a type of handle that exists only on Windows.
 
 use std::ffi::c_uint;
 

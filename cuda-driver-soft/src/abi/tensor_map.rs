@@ -78,7 +78,8 @@ fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
     Ok(())
 }
 
-/// Converts one coordinate of a corner of a pixel box to 16 bits. Returns `CUDA_ERROR_INVALID_VALUE` if it does not fit.
+/// Converts one coordinate of a corner of a pixel box to 16 bits. Returns `CUDA_ERROR_INVALID_VALUE` if it does not
+/// fit.
 fn corner(value: c_int) -> Result<i16> {
     i16::try_from(value).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }

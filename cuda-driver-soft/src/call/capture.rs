@@ -54,7 +54,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
         .and_then(|()| capture.check_joined(|from, nodes| store.reaches(from, nodes)));
     if ended.is_err() {
         // Driver 580 destroys the graph, even one that existed before the capture. A graph inside another one stays.
-        // The call returns the capture's own error, also if the graph stays or releasing a user object fails.
+        // The call returns the capture's own error, even if the graph stays or releasing a user object fails.
         let destroyed = store.destroy(capture.graph, &captures);
         drop(store);
         drop(captures);
@@ -80,8 +80,10 @@ pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
 }
 
 /// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` request a node that waits for or
-/// records the event. Returns `CUDA_ERROR_ILLEGAL_STATE` if they do and the stream does not capture.
+/// records the event. Returns `CUDA_ERROR_ILLEGAL_STATE` if they do and the stream does not capture, and
+/// `CUDA_ERROR_INVALID_VALUE` for unknown flags.
 pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
+    // `CU_EVENT_WAIT_EXTERNAL` has the same value.
     const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
     match flags {
         0 => Ok(false),
@@ -113,7 +115,7 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     drop(store);
     drop(captures);
     for of_graph in destroyed.into_iter().flatten() {
-        // Errors are dropped: destroying the stream succeeds even if releasing a user object fails.
+        // Errors are dropped: destroying the stream or context succeeds even if releasing a user object fails.
         let _ = of_graph.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Events: the calls that create, record and query them.
+//! Events: the calls that create, record, query, time and destroy them, and that make contexts wait for them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,8 +20,8 @@ const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
 const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
-/// Returns the live event of this handle, if its context is live. Also works in host functions; an export that host
-/// functions must not call has returned an error before it calls this.
+/// Returns the live event with this handle, if its context is live. After a fault was reported, returns the fault. Also
+/// works in host functions: exports that host functions must not call check this themselves.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;
@@ -77,8 +77,8 @@ pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
     Ok(())
 }
 
-/// `cuCtxRecordEvent`: records all work of the event's context. Returns `CUDA_ERROR_INVALID_HANDLE` for another
-/// context. Captures in the context become invalid.
+/// `cuCtxRecordEvent`: records all work of the context. Returns `CUDA_ERROR_INVALID_HANDLE` for an event of another
+/// context. If streams of the context capture, returns an error, and the captures become invalid.
 pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
     record_all(event, context, || capture::check_context(context.id()))
 }
@@ -146,8 +146,8 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     if done { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
 }
 
-/// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded. Captures in the
-/// context, and a capture that the event was recorded in, become invalid.
+/// `cuCtxWaitEvent`: all later work of a context waits for the work that the event last recorded. If streams of the
+/// context capture, or if the event was recorded in a capture, returns an error, and the captures become invalid.
 pub(crate) fn hold_context(context: &Context, handle: usize) -> Result<()> {
     hold_all(context, handle, || capture::check_context(context.id()))
 }

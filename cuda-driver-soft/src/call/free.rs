@@ -1,5 +1,5 @@
-//! Frees memory after all work of its context and all queued copies of it, and removes it from the objects that refer
-//! to it.
+//! Frees and unregisters memory after all work of its context and all queued copies and fills that use it, and removes
+//! it from the objects that refer to it.
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};
@@ -16,7 +16,7 @@ fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Resul
     let allocation = memory::find(address)
         .filter(|a| a.base == address && (ours(a.kind) || mappings::is_pooled(a) || mappings::is_external(a)))
         .ok_or_else(|| {
-            host::log!("cannot free {address:#x}: it is not the start of an allocation of this kind");
+            host::log!("cannot free {address:#x}: it is not the start of an allocation that this function frees");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;
     memory::drain_users(&allocation);
@@ -29,7 +29,7 @@ fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Resul
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     freed::forget(&allocation);
-    // On driver 580, the context's pool releases its unused memory immediately.
+    // As on driver 580, pools release their unused memory immediately.
     pool::settle();
     Ok(())
 }
@@ -43,8 +43,8 @@ fn free_of_graph(memory: &GraphMemory) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the current context, if there is one, is live and without a fault. Freeing memory needs no current
-/// context.
+/// Checks that the current context, if there is one, is live, and that no fault was reported. Freeing memory needs no
+/// current context.
 fn check_context() -> Result<()> {
     match current_context() {
         Err(Error::CUDA_ERROR_INVALID_CONTEXT) => Ok(()),
@@ -52,7 +52,7 @@ fn check_context() -> Result<()> {
     }
 }
 
-/// `cuMemFree`: waits for the work of the memory's context. Ignores 0.
+/// `cuMemFree`: waits for the work of the memory's context. Ignores NULL.
 pub(crate) fn free(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {

@@ -75,7 +75,7 @@ pub(crate) fn create_conditional(graph: usize, context: usize, value: u32, flags
     store.add_handle(graph, ConditionalHandle::new(launch_value, context))
 }
 
-/// Adds a conditional node with empty bodies.
+/// Adds a conditional node with empty bodies. `params` are its handle, its type and the number of bodies.
 pub(crate) fn add_conditional(
     graph: usize,
     after: Vec<Edge>,
@@ -107,7 +107,7 @@ pub(crate) fn destroy(graph: usize) -> Result<()> {
     destroyed?.end()
 }
 
-/// Adds a child graph node with the graph itself, which must not belong to a node already.
+/// Adds a child graph node that takes over the graph, which must not belong to a node already.
 pub(crate) fn move_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
     let captures = captures();
     store().move_child(graph, after, child, &captures)
@@ -123,7 +123,7 @@ pub(crate) fn add(graph: usize, after: Vec<Edge>, operation: Operation) -> Resul
     store().add(graph, after, operation)
 }
 
-/// Changes the operation of a node to the result of `make`, which is called once the node is found. Returns
+/// Changes the operation of a node to the result of `make`, which is called after the node is found. Returns
 /// `CUDA_ERROR_INVALID_VALUE` if the new operation has another type.
 pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
     graphs()?.node(node)?;

@@ -68,7 +68,7 @@ pub(crate) fn hold(green: &GreenContext, handle: usize) -> Result<()> {
     event::hold_all(&primary, handle, || check_streams(green))
 }
 
-/// Returns an error if streams of the green context capture.
+/// Returns an error, and invalidates the captures, if streams of the green context capture.
 fn check_streams(green: &GreenContext) -> Result<()> {
     capture::check_streams(|_, queue| stream::is_in_green(queue, green))
 }

@@ -7,7 +7,7 @@ use crate::state::gate;
 use host::{console, environment};
 
 /// `cuInit`: initialises the driver unless it is initialised. `watch` is called once, before the driver counts as
-/// initialised: on Unix, it registers handlers of forks and of the end of the process, which mark the process in the
+/// initialised: on Unix, it registers handlers for forks and for the end of the process, which mark the process in the
 /// gate.
 pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     gate::usable_process()?;

@@ -1,4 +1,4 @@
-//! Memory that processes share by IPC handles.
+//! Memory that processes share: exports handles and pointers, and closes memory that was opened.
 
 use crate::object::{context, freed, ipc, memory, pool};
 use crate::state::error::{Error, Result};

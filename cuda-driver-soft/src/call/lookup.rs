@@ -1,5 +1,6 @@
-//! Looks up the objects of calls that work in a context. After a fault was reported, each lookup returns that fault,
-//! except that [`current_context`] returns `CUDA_ERROR_INVALID_CONTEXT` if no context is current.
+//! Looks up the objects that calls name by their handles, and the current context. After a fault was reported, each
+//! lookup returns that fault, except that [`current_context`] returns `CUDA_ERROR_INVALID_CONTEXT` if no context is
+//! current.
 
 use std::sync::{Arc, MutexGuard};
 

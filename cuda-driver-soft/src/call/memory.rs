@@ -1,4 +1,4 @@
-//! Memory: allocates and registers it, and looks up addresses.
+//! Memory: allocates it, checks it before it is registered, and looks up addresses.
 
 use std::sync::Arc;
 
@@ -98,12 +98,12 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
     };
     let known = address_space().find(address);
     if address_space().reserves(address) || known.is_some_and(|a| a.kind != AllocationKind::Registered) {
-        return refuse("the driver allocated this memory");
+        return refuse("the address belongs to memory of the driver");
     }
-    // Registered memory cannot be swapped out, so it must fit into the machine's memory. Registering also
-    // enlarges the page table of the address space.
+    // On a GPU, registered memory cannot be swapped out, so it must fit into the machine's memory. Here, the page table
+    // of the address space grows with the registered memory, so its size must have a limit.
     if host::memory().is_some_and(|most| bytes > most) {
-        host::log!("cannot register {bytes} bytes: the machine has less memory than that");
+        host::log!("cannot register {bytes} bytes: the process cannot have that much memory");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;

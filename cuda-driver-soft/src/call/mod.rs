@@ -1,5 +1,5 @@
-//! The bodies of the driver's functions, without C types. They combine the [gate](crate::state::gate), captures,
-//! objects and operations.
+//! The bodies of the driver's functions, whose arguments `abi` has read and converted. They combine the
+//! [gate](crate::state::gate), captures, objects and operations.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

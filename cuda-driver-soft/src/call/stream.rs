@@ -13,7 +13,7 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// Returns the stream that a call names. After a fault was reported, returns the fault. A default stream needs a
-/// current context: without one, returns `CUDA_ERROR_INVALID_CONTEXT` even then.
+/// current context: without one, returns `CUDA_ERROR_INVALID_CONTEXT`, even after a fault.
 pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let is_default = matches!(handle, 0 | LEGACY | PER_THREAD);
     if is_default && !gate::in_host_function() {
@@ -60,7 +60,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
 /// `cuStreamDestroy`: returns immediately; queued work on the stream still runs.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
-        // These streams need a current context, as in any other call. They cannot be destroyed.
+        // Like all calls with one of these streams, this one needs a current context. They cannot be destroyed.
         context::current()?;
     }
     let stream = stream::created(handle)?;
@@ -120,7 +120,7 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
     }
     let event = match event::get(handle) {
         Ok(event) => event,
-        // On driver 580, this invalidates a capture.
+        // On driver 580, an invalid event invalidates the stream's capture.
         Err(error) => return capture::refuse(key, error).and(Err(error)),
     };
     match event.captured() {

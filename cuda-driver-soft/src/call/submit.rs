@@ -33,8 +33,8 @@ const STAGED: u64 = 64 << 10;
 /// the calling thread. If another thread frees the memory during the wait, returns `CUDA_ERROR_INVALID_VALUE`, as for
 /// memory that was freed before the call.
 ///
-/// `cost` estimates the duration in nanoseconds, `job` describes the task in traces, and the last argument is what the
-/// check of races records: the work, if it is compared, and the memory that it uses.
+/// `cost` estimates the duration in nanoseconds, and `job` describes the task in traces. The last argument is for the
+/// check of races: the work, or `None` if it is not compared, and the memory that it uses.
 fn run(
     places: &[MemoryPlace],
     task: impl FnOnce() -> RangeResult + Send + 'static,
@@ -248,7 +248,7 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
     Ok(())
 }
 
-/// Submits a function that receives the result code of an earlier fault, or 0 if there is none.
+/// Submits a function that receives the result code of an earlier fault, or 0 (`CUDA_SUCCESS`) if there is none.
 pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
     let work = recorded(Work::Host(Box::new(call)), || {
         Some(timeline::submit_host_function(0, stream))
@@ -265,7 +265,7 @@ pub(crate) fn map_arrays(changes: Vec<MapChanges>, stream: &StreamRef) {
     stream.submit(&[], Work::Run(Box::new(task)), 0);
 }
 
-/// Submits an empty operation.
+/// Submits empty work, so that the call takes part in the order of the stream.
 pub(crate) fn join(stream: &StreamRef) {
     stream.submit(&[], Work::Join, 0);
 }

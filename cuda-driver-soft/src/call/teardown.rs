@@ -23,13 +23,13 @@ fn end(context: &Context) {
     }
 }
 
-/// `cuCtxDestroy`: also works while the context is current in other threads, and for any usage count.
+/// `cuCtxDestroy`: also works while the context is current in other threads, and for any count of `cuCtxAttach`.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if handle == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let context = context::table().get(handle).map_err(|why| {
-        // For a destroyed context, driver 580 returns an error that depends on the current context.
+        // For a destroyed context, driver 580 returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` only if a context is current.
         if why == Missing::Unknown || context::current_handle() == 0 {
             Error::CUDA_ERROR_INVALID_CONTEXT
         } else {
@@ -56,8 +56,9 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
     if context.detach() { destroy(handle) } else { Ok(()) }
 }
 
-/// Returns the primary context, without pending work if it is about to end. The lock is not held during the wait,
-/// because that work may be a host function that waits for a thread which needs the lock.
+/// Returns the primary context, locked. If `ends` returns true for it, first waits until it has no pending work. The
+/// lock is not held during the wait, because that work may be a host function that waits for a thread that needs the
+/// lock.
 fn idle_before_end(
     ordinal: i32,
     ends: impl Fn(&PrimaryContext) -> bool,
@@ -96,7 +97,7 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
     Ok(())
 }
 
-/// `cuDevicePrimaryCtxReset`: ends the context although it is still retained.
+/// `cuDevicePrimaryCtxReset`: ends the context even if it is still retained.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
     let mut primary = idle_before_end(ordinal, |_| true)?;
     end_primary(&mut primary);

@@ -1,4 +1,4 @@
-//! Memory and objects that the program has not freed.
+//! Records the memory and objects that calls create, and finds those that the program has not freed: leaks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

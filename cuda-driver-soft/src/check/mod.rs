@@ -104,7 +104,7 @@ pub(crate) fn note_allocation(address: u64) {
     }
 }
 
-/// Returns true if leaks of objects that this thread makes are findings.
+/// Returns true if the process or the session of this thread checks for leaks.
 pub(crate) fn finds_leaks() -> bool {
     finds_leaks_of_process() || SESSIONS.load(Relaxed) > 0 && with_leak_session(|_| ()).is_some()
 }

@@ -10,7 +10,8 @@ pub(super) fn of_call() -> Option<String> {
     caller(&Backtrace::force_capture().to_string())
 }
 
-/// The crates whose functions do not count as the program's: the standard library's, and this project's.
+/// The crates whose functions do not count as the program's, apart from [`SOFTWARE_DRIVER`]: those of the standard
+/// library, and the crates of this project that call the driver.
 const INNER: [&str; 6] = [
     "std",
     "core",
@@ -23,8 +24,8 @@ const INNER: [&str; 6] = [
 /// The beginning of the names of the software driver's crates.
 const SOFTWARE_DRIVER: &str = "cuda_driver_soft";
 
-/// Returns true if a function does not count as the program's, to judge by its name, such as `core::ops::call` or
-/// `<cuda_driver::Stream as Drop>::drop`.
+/// Returns true if the name of a function, such as `core::ops::call` or `<cuda_driver::Stream as Drop>::drop`, shows
+/// that it does not count as the program's.
 fn is_inner(name: &str) -> bool {
     // The type of a method decides, not the trait.
     let words = name.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_without_a_crate_are_told_by_their_files() {
+    fn functions_without_a_crate_are_recognised_by_their_files() {
         let trace = "   0: of_call\n             at ./cuda-driver-soft/src/check/origin.rs:7:13\n   \
                      1: create\n             at ./cuda-driver-soft/src/abi/context.rs:35:13\n   \
                      2: call_once<f, ()>\n             at /rustc/59807/library/core/src/ops/function.rs:250:5\n   \

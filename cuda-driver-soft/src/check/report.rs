@@ -23,7 +23,10 @@ pub(super) fn write(finding: &Finding) {
     line.push('\n');
     let file = OpenOptions::new().append(true).create(true).open(&path);
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
-        write_line(&format!("cannot write to {}: {error}", path.display()));
+        write_line(&format!(
+            "CUDA_SOFT_CHECK_REPORT: cannot write to {}: {error}",
+            path.display()
+        ));
     }
 }
 

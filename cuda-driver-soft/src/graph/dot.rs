@@ -13,7 +13,7 @@ use crate::state::error::Result;
 /// The flags choose the details of nodes and edges.
 pub(crate) fn print(store: &GraphStore, graph: usize, flags: u32) -> Result<String> {
     let mut text = String::from("digraph dot {\n");
-    // The graphs that are not finished, the next one last: their nodes from a number on.
+    // The graphs that are not finished, each with the index of its next node. The last one continues first.
     let mut graphs = vec![(graph, 0)];
     while let Some((graph, number)) = graphs.pop() {
         let of = store.graph(graph)?;

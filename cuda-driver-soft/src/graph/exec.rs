@@ -74,7 +74,7 @@ pub(crate) struct Step {
     pub(crate) enabled: bool,
 }
 
-/// Drops the plans inside it one after the other: there may be too many of them for one call inside another.
+/// Drops the plans inside it in a loop, because recursive drops of deeply nested plans could overflow the stack.
 impl Drop for Plan {
     fn drop(&mut self) {
         let mut steps = std::mem::take(&mut self.steps);
@@ -89,8 +89,9 @@ impl Drop for Plan {
 }
 
 impl Plan {
-    /// Copies a graph with its child graphs and bodies. Returns `CUDA_ERROR_INVALID_VALUE` if dependencies form a
-    /// cycle, or if no node has a conditional handle that was created for one of the graphs.
+    /// Copies a graph with its child graphs and bodies. Returns `CUDA_ERROR_INVALID_VALUE` if one of the graphs does
+    /// not exist, if dependencies form a cycle, or if a conditional handle that was created for one of the graphs has
+    /// no node.
     pub(crate) fn of(store: &GraphStore, graph: usize) -> Result<Self> {
         // Each graph comes after the graph that contains it.
         let mut graphs = vec![graph];
@@ -116,7 +117,7 @@ impl Plan {
         let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let at = |node: usize| index.get(&node).copied().ok_or(Error::CUDA_ERROR_INVALID_VALUE);
         if store.has_unused_handle(graph)? {
-            host::log!("no node has one of the graph's conditional handles: add a conditional node with it");
+            host::log!("a conditional handle of the graph has no node: add a conditional node with the handle");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let order = store.order(graph)?;
@@ -143,7 +144,7 @@ impl Plan {
         Ok(Plan { steps, order })
     }
 
-    /// Returns the step of a node, also if it is in a child graph or a body.
+    /// Returns the step of a node, which may also be in a child graph or a body.
     pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
         let mut plans = vec![self];
         while let Some(plan) = plans.pop() {
@@ -205,7 +206,7 @@ impl Step {
     }
 }
 
-/// Returns the live executable graph of this handle.
+/// Returns the live executable graph with this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     let found = TABLE.get(handle);
     found.map_err(|why| {
@@ -271,7 +272,7 @@ enum EventPoint {
     Wait(EventUse),
 }
 
-/// A plan of which the pieces of some steps have been added.
+/// A plan whose steps are being divided into pieces.
 struct PlanPieces<'p> {
     plan: &'p Plan,
     /// The pieces after which the plan begins.
@@ -280,7 +281,7 @@ struct PlanPieces<'p> {
     ends: Vec<Vec<usize>>,
     /// By step: true if another one waits for it.
     waited: Vec<bool>,
-    /// The number of the next step in the order of the plan.
+    /// The index of the next step in [`Plan::order`].
     next: usize,
 }
 
@@ -311,7 +312,8 @@ impl<'p> PlanPieces<'p> {
         Some((index, after))
     }
 
-    /// Returns the pieces that no other piece of the plan waits for; those after which it begins if it has none.
+    /// Returns the pieces that no other step of the plan waits for; if there are none, those after which the plan
+    /// begins.
     fn exits(&self) -> Vec<usize> {
         let exits = (0..self.plan.steps.len()).filter(|&i| !self.waited[i]);
         let exits: Vec<usize> = exits.flat_map(|i| self.ends[i].iter().copied()).collect();
@@ -319,7 +321,8 @@ impl<'p> PlanPieces<'p> {
     }
 }
 
-/// Returns the pieces of a plan, each after those that it waits for, and the pieces that no other piece waits for.
+/// Returns the pieces of a plan, each after those that it waits for, and the indices of those that no other piece waits
+/// for.
 fn pieces(plan: &Plan, stream: &StreamRef) -> Result<(Vec<LaunchPiece>, Vec<usize>)> {
     let mut into: Vec<LaunchPiece> = Vec::new();
     // The plans whose pieces are not complete, the innermost last.

@@ -119,7 +119,7 @@ impl GraphStore {
         handle
     }
 
-    /// Returns the live graph of this handle.
+    /// Returns the live graph with this handle.
     pub(crate) fn graph(&self, handle: usize) -> Result<&Graph> {
         self.graphs.get(&handle).ok_or_else(|| {
             host::log!("{handle:#x} is not a live graph handle; the NVIDIA driver may crash here");
@@ -131,7 +131,7 @@ impl GraphStore {
         self.graphs.get_mut(&handle).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// Returns the live node of this handle.
+    /// Returns the live node with this handle.
     pub(crate) fn node(&self, handle: usize) -> Result<&Node> {
         self.nodes.get(&handle).ok_or_else(|| {
             host::log!("{handle:#x} is not a live node handle; the NVIDIA driver may crash here");
@@ -381,11 +381,12 @@ impl GraphStore {
         Ok((node, conditional))
     }
 
-    /// Returns the first node that is in the body of a conditional node and is not supported there, and the reason that
-    /// driver 580 gives. `inside` is true if the graph itself is in a body.
+    /// Returns the first node that is in the body of a conditional node and is not supported there, with the reason
+    /// that driver 580 gives. `inside` is true if the graph itself is in a body.
     pub(crate) fn unsupported_in_bodies(&self, graph: usize, inside: bool) -> Result<Option<(Reason, usize)>> {
         const UNSUPPORTED: Reason = Reason::CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-        // The graphs to look at, the next one last: their nodes from a number on.
+        // The graphs that are not finished, each with the index of its next node, and true if it is in a body. The last
+        // one continues first.
         let mut graphs = vec![(graph, 0, inside)];
         while let Some((graph, number, inside)) = graphs.pop() {
             let Some(&handle) = self.graph(graph)?.nodes.get(number) else {
@@ -458,7 +459,8 @@ impl GraphStore {
         self.check_no_memory(graph)?;
         let copy = self.create();
         if let Err(error) = self.copy_levels(graph, copy) {
-            // The originals still have all nodes and references, so nothing else ends here.
+            // The originals keep their nodes and references, so this drops nothing that must be dropped without the
+            // lock.
             let mut partial = Destroyed::default();
             let nodes = self.take_graph(copy, &mut partial);
             self.take_nodes(nodes, &mut partial);
@@ -763,7 +765,7 @@ mod tests {
         for child in &graphs[1..] {
             store.add_owned(graphs[0], Vec::new(), *child).unwrap();
         }
-        // The second child graph has a reference that cannot be added.
+        // The second child graph has a reference to an object that does not exist, so the clone cannot add one.
         store.graph_mut(graphs[2]).unwrap().objects.insert(DEAD, 1);
         let sizes = |store: &GraphStore| (store.graphs.len(), store.nodes.len());
         let before = sizes(&store);
