@@ -21,7 +21,7 @@ const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
 /// Returns the live event with this handle, if its context is live. After a fault was reported, returns the fault. Also
-/// works in host functions: exports that host functions must not call check this themselves.
+/// works in host functions: an export that they must not call is refused before its body runs.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;

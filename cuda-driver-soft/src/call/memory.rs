@@ -101,7 +101,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return refuse("the address belongs to memory of the driver");
     }
     // On a GPU, registered memory cannot be swapped out, so it must fit into the machine's memory. Here, the page table
-    // of the address space grows with the registered memory, so its size must have a limit.
+    // of the address space grows with the registered memory, so the size of that memory needs a limit.
     if host::memory().is_some_and(|most| bytes > most) {
         host::log!("cannot register {bytes} bytes: the process cannot have that much memory");
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);

@@ -60,7 +60,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
 /// `cuStreamDestroy`: returns immediately; queued work on the stream still runs.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     if matches!(handle, LEGACY | PER_THREAD) {
-        // Like all calls with one of these streams, this one needs a current context. They cannot be destroyed.
+        // Like all calls with one of these streams, this one needs a current context. The streams cannot be destroyed.
         context::current()?;
     }
     let stream = stream::created(handle)?;

@@ -279,7 +279,7 @@ struct PlanPieces<'p> {
     entry: Vec<usize>,
     /// The last pieces of each step.
     ends: Vec<Vec<usize>>,
-    /// By step: true if another one waits for it.
+    /// By step: true if another step waits for it.
     waited: Vec<bool>,
     /// The index of the next step in [`Plan::order`].
     next: usize,

@@ -17,6 +17,7 @@ use crate::queue::edge::{Edge, EdgeData};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, encode};
 
+/// A node of a graph.
 pub(crate) struct Node {
     pub(crate) graph: usize,
     /// The number of the node in its graph.
@@ -26,13 +27,14 @@ pub(crate) struct Node {
     pub(crate) after: Vec<Edge>,
 }
 
+/// A graph: one of the program, a child graph, or a body of a conditional node.
 pub(crate) struct Graph {
     /// A number that is unique among all graphs and executable graphs of the process.
     pub(crate) id: u32,
     /// The nodes in the order of their creation.
     pub(crate) nodes: Vec<usize>,
     next_local: u32,
-    /// The addresses that free nodes free. Such nodes cannot be removed.
+    /// The addresses that free nodes free. Entries stay, because such nodes cannot be removed.
     freed: HashSet<u64>,
     /// The node that owns the graph, if it is a child graph or a body.
     pub(crate) owner: Option<usize>,
@@ -40,7 +42,7 @@ pub(crate) struct Graph {
     clones: HashMap<usize, usize>,
     /// User objects by handle, with the number of references that the graph holds.
     pub(crate) objects: BTreeMap<usize, u32>,
-    /// The handles of conditional nodes that were created for this graph.
+    /// The conditional handles that were created for this graph.
     pub(crate) conditionals: Vec<GraphConditional>,
 }
 

@@ -24,8 +24,8 @@ fn handles(plan: &Plan) -> Vec<Arc<ConditionalHandle>> {
     all
 }
 
-/// Returns the work that begins a launch for all conditional handles of a plan: it sets the values of those that have a
-/// launch value. Returns `None` if the plan has no conditional nodes.
+/// Returns the work that begins a launch for all conditional handles of a plan: from then on, kernels can set their
+/// values, and those that have a launch value get it. Returns `None` if the plan has no conditional nodes.
 pub(super) fn begin(plan: &Plan) -> Option<Work> {
     let handles = handles(plan);
     (!handles.is_empty()).then(|| {
