@@ -73,9 +73,9 @@ struct Bodies;
 pub(crate) enum CallTime {
     /// At any time: before `cuInit`, in host functions and after a fault.
     Anytime,
-    /// After `cuInit`, but not in a host function on a stream.
+    /// After `cuInit`, but not in a host function.
     Initialised,
-    /// After `cuInit`, also in a host function on a stream.
+    /// After `cuInit`, also in a host function.
     InHostFunctions,
     /// As [`CallTime::Initialised`], and not after a fault was reported.
     Healthy,
@@ -104,7 +104,8 @@ pub(crate) unsafe fn run(
     result
 }
 
-/// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`.
+/// Runs the body of an export if the export may be called now; a panic becomes `CUDA_ERROR_UNKNOWN`. Failures are
+/// logged, except for `CUDA_ERROR_NOT_READY`, which is a normal result of queries.
 fn guard(name: &str, when: CallTime, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
     let checked = || {
         match when {
