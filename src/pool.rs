@@ -196,7 +196,7 @@ impl MemPool {
     /// is destroyed, the device's default pool is current again.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is elsewhere.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is of another kind or not on the device.
     #[inline]
     #[doc(alias = "cuDeviceSetMemPool")]
     #[track_caller]
@@ -209,7 +209,7 @@ impl MemPool {
     /// ([`cuMemSetMemPool`](checked::mem_set_mem_pool)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory is of another kind or elsewhere, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool's memory has another kind or location, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemSetMemPool")]
@@ -219,12 +219,12 @@ impl MemPool {
         location: &sys::CUmemLocation,
         allocation_type: sys::CUmemAllocationType,
     ) -> Result<()> {
-        // SAFETY: the handle is live, and the driver checks the others.
+        // SAFETY: the handle is live, and the driver checks the other arguments.
         unsafe { checked::mem_set_mem_pool(location, allocation_type, self.raw) }
     }
 
-    /// Returns an attribute: a number of bytes, a flag that is 0 or 1, or the number of a location or of an
-    /// enumeration's value ([`cuMemPoolGetAttribute`](checked::mem_pool_get_attribute)).
+    /// Returns an attribute: a number of bytes, a flag that is 0 or 1, an enumeration's value, or an ID
+    /// ([`cuMemPoolGetAttribute`](checked::mem_pool_get_attribute)). An ID may be negative: cast it to an `i32`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that the driver does not have.

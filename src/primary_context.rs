@@ -66,7 +66,7 @@ impl PrimaryContext {
         self.context.destroy()
     }
 
-    /// Returns the state of a device's primary context: its flags, and true if it has users
+    /// Returns the state of a device's primary context
     /// ([`cuDevicePrimaryCtxGetState`](checked::device_primary_ctx_get_state)).
     ///
     /// # Errors
@@ -101,8 +101,9 @@ impl PrimaryContext {
     /// ([`cuDevicePrimaryCtxReset`](checked::device_primary_ctx_reset)).
     ///
     /// # Safety
-    /// No object in the context may be used again, including those of other libraries in the process: the driver
-    /// crashes when it uses a stream or an event of a destroyed context.
+    /// No object in the context may be used or dropped afterwards, including those of other libraries in the process:
+    /// the driver crashes when it uses or destroys a stream or an event of a destroyed context. A [`PrimaryContext`]
+    /// itself may be dropped.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.

@@ -84,7 +84,8 @@ impl Refusal {
         ),
         (
             Self::Lengths,
-            "slices that share a count have different lengths: pass slices of the same length",
+            "slices that share a count have different lengths: pass slices of the same length; strides of a tensor map \
+             have one entry less than its sizes, and corners have two less",
         ),
         (
             Self::KernelNode,
@@ -202,7 +203,8 @@ impl Refusal {
         ),
         (
             Self::Profiler,
-            "cuProfilerStart or cuProfilerStop returned this code, 302 if the driver does not export the function",
+            "the failed function is cuProfilerStart or cuProfilerStop, and code 302 means that the driver does not export \
+             it",
         ),
         (Self::NoImage, "the linker returned no image: add an input"),
         (Self::Overflow, "the size overflows: allocate fewer or shorter rows"),

@@ -40,12 +40,14 @@ unsafe impl KernelArg for TensorMap {}
 pub struct Layout<'a> {
     /// The type of the elements.
     pub data_type: CUtensorMapDataType,
-    /// The address of the first element, a multiple of 16 bytes, and with `CU_TENSOR_MAP_INTERLEAVE_32B` of 32 bytes.
+    /// The address of the first element: a multiple of 16 bytes, or of 32 bytes with `CU_TENSOR_MAP_INTERLEAVE_32B` or
+    /// a packed type whose name ends with `ALIGN16B`.
     pub address: DevicePtr,
-    /// The number of elements in each of 1 to 5 dimensions.
+    /// The number of elements in each dimension. There are 1 to 5 dimensions, and with interleaving, or for columns of
+    /// images, 3 to 5.
     pub sizes: &'a [u64],
-    /// The distance in bytes between elements of each dimension but the innermost: multiples of 16, and with
-    /// `CU_TENSOR_MAP_INTERLEAVE_32B` of 32.
+    /// The distance in bytes between neighbours in each dimension but the innermost: multiples of 16 or 32, as for
+    /// [`address`](Self::address).
     pub strides: &'a [u64],
     /// The order of elements in memory.
     pub interleave: CUtensorMapInterleave,
@@ -53,7 +55,7 @@ pub struct Layout<'a> {
     pub swizzle: CUtensorMapSwizzle,
     /// The size of fetches to the L2 cache.
     pub l2_promotion: CUtensorMapL2promotion,
-    /// The value of elements outside of the tensor.
+    /// The value of elements outside of the tensor: 0, or a special NaN for floating-point types.
     pub fill: CUtensorMapFloatOOBfill,
 }
 
@@ -78,7 +80,7 @@ impl<'a> Layout<'a> {
 /// The tiles of a tensor. Lists have one entry for each dimension.
 #[derive(Debug, Clone, Copy)]
 pub struct Tiles<'a> {
-    /// The number of elements of a tile, at most 256 in each dimension.
+    /// The extent of a tile in elements, including those that `element_strides` skips: at most 256 in each dimension.
     pub size: &'a [u32],
     /// The distance in elements between copied elements, from 1 to 8.
     pub element_strides: &'a [u32],
@@ -91,11 +93,11 @@ pub struct Im2Col<'a> {
     pub lower_corner: &'a [i32],
     /// The upper corner of the pixels' bounding box: as many entries as [`lower_corner`](Self::lower_corner).
     pub upper_corner: &'a [i32],
-    /// The number of channels of a column.
+    /// The number of channels that are copied of each pixel, at most 256.
     pub channels_per_pixel: u32,
-    /// The number of pixels of a column.
+    /// The number of pixels of a column, at most 1024.
     pub pixels_per_column: u32,
-    /// The distance in elements between copied elements, one entry for each dimension.
+    /// The distance in elements between copied elements, from 1 to 8: one entry for each dimension.
     pub element_strides: &'a [u32],
 }
 
@@ -126,8 +128,8 @@ impl TensorMap {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for sizes, strides or an address that the hardware does not support, or for
-    /// lists of different lengths, and a [missing-function error](crate::Error::is_missing_function) if the driver is
-    /// older than CUDA 12.0.
+    /// lists whose lengths do not fit together, and a [missing-function error](crate::Error::is_missing_function) if
+    /// the driver is older than CUDA 12.0.
     #[inline]
     #[doc(alias = "cuTensorMapEncodeTiled")]
     #[track_caller]
@@ -217,7 +219,7 @@ impl TensorMap {
     /// Replaces the address of the tensor ([`cuTensorMapReplaceAddress`](checked::tensor_map_replace_address)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address that is not a multiple of 16.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an address without the alignment of [`Layout::address`].
     #[inline]
     #[doc(alias = "cuTensorMapReplaceAddress")]
     #[track_caller]

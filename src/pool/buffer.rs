@@ -29,11 +29,11 @@ use crate::{Context, Result, Stream, checked};
 /// ```
 ///
 /// Work in other streams must wait for the allocation, for instance with an [`Event`](crate::Event) recorded after it.
-/// Copies of the views without a stream argument wait for [blocking](Stream::new) streams only.
+/// The views' copies without a stream argument wait for the work in [blocking](Stream::new) streams only.
 ///
 /// [`free_async`](Self::free_async) frees in stream order, too. It is `unsafe`, because the driver does not know which
-/// work of other streams still uses the memory. Dropping waits for all work of the context and then frees; while a
-/// stream of the context is being captured, it leaks the memory.
+/// work of other streams still uses the memory. Dropping waits for all work of the context and then frees. While a
+/// stream of the context is being captured, the wait fails: it invalidates the capture, and the memory is leaked.
 pub struct StreamBuffer<T> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -112,7 +112,8 @@ impl<T> StreamBuffer<T> {
     /// wait.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. The memory is then leaked.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. After any error, the memory is
+    /// leaked.
     #[inline]
     #[doc(alias = "cuMemFreeAsync")]
     #[track_caller]
@@ -129,7 +130,7 @@ impl<T> StreamBuffer<T> {
     /// same.
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for. The memory is then leaked.
+    /// Returns an error from the work that was waited for. After any error, the memory is leaked.
     #[inline]
     #[doc(alias = "cuMemFree")]
     #[track_caller]
@@ -138,7 +139,7 @@ impl<T> StreamBuffer<T> {
         unsafe { free_after_work(&self.context, mem::take(&mut self.raw)) }
     }
 
-    /// Takes ownership of memory of a pool, which is used in `context`.
+    /// Takes ownership of memory of a pool. The copies and fills of the buffer's views run in `context`.
     ///
     /// # Safety
     /// The address must be the start of an allocation of at least `len` values, and no other code may free it.

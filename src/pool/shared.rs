@@ -73,7 +73,7 @@ impl MemPool {
     /// ([`cuMemPoolImportFromShareableHandle`](checked::mem_pool_import_from_shareable_handle)).
     ///
     /// # Safety
-    /// `handle` must be what C expects for a valid handle of this kind.
+    /// `handle` must be a valid handle of this kind, in the form that the C function expects.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not a pool's.
@@ -114,7 +114,8 @@ impl<T> StreamBuffer<T> {
     /// ([`cuMemPoolExportPointer`](checked::mem_pool_export_pointer)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the pool of the buffer cannot be exported, or the buffer has no values.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's pool was not exported before, or if the buffer's size is 0
+    /// bytes.
     #[inline]
     #[doc(alias = "cuMemPoolExportPointer")]
     #[track_caller]

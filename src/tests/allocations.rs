@@ -32,8 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the number of allocations in launches of each kind. It calls the methods that the public ones end in,
-/// because with debug assertions the public ones first compare the arguments with the kernel's parameters.
+/// Returns the number of allocations in one launch of each kind. Calls the methods that the public ones call, because
+/// with debug assertions the public ones first compare the arguments with the kernel's parameters.
 fn allocations(arguments: &(impl KernelArgs + Copy)) -> usize {
     fake::install();
     let context = Context::create(Device::from_raw(3)).unwrap();

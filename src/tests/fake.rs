@@ -169,8 +169,8 @@ fn handle() -> usize {
     LAST.fetch_add(0x100, Ordering::Relaxed)
 }
 
-/// Defines functions of the fake driver, and `resolve`, which finds them by name. Each has an expression, whose text is
-/// recorded after the name, and a block, which runs if the call succeeds.
+/// Defines functions of the fake driver, and `resolve`, which finds them by name. Each has an expression, whose value
+/// is recorded after the name, and a block, which runs if the call succeeds.
 macro_rules! fakes {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $detail:expr => $body:block)*) => {
         $(
@@ -515,7 +515,7 @@ unsafe fn image_and_log(
 /// Returns a description of a launch's first argument, which is read as a `u32`.
 unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> String {
     if !params.is_null() {
-        // SAFETY: the tests launch with a `u32`.
+        // SAFETY: the first argument of each launch in the tests has at least 4 bytes.
         return format!("params {}", unsafe { params.read().cast::<u32>().read() });
     }
     if extra.is_null() {
@@ -526,7 +526,7 @@ unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> S
     assert_eq!(list[0], sys::CU_LAUNCH_PARAM_BUFFER_POINTER);
     assert_eq!(list[2], sys::CU_LAUNCH_PARAM_BUFFER_SIZE);
     assert_eq!(list[4], sys::CU_LAUNCH_PARAM_END);
-    // SAFETY: the buffer begins with a `u32`; the size is a `usize`.
+    // SAFETY: the first argument in the buffer has at least 4 bytes; the size is a `usize`.
     unsafe {
         format!(
             "extra {} of {} bytes",

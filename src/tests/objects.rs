@@ -262,7 +262,7 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
     let (before, event) = (Event::new(&context).unwrap(), Event::new(&context).unwrap());
     let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap();
-    let asks_otherwise = || {
+    let query_and_copy = || {
         assert!(stream.query().unwrap() && event.query().unwrap());
         buffer.copy_to(&mut [0]).unwrap();
         buffer.to_vec().unwrap();
@@ -282,8 +282,8 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
         other.synchronize().unwrap();
         before.synchronize().unwrap();
         foreign.synchronize().unwrap();
-        // Other libraries may make these calls, so they do not resume the panic.
-        asks_otherwise();
+        // Queries and synchronous copies do not resume the panic.
+        query_and_copy();
         assert_eq!(panic_of(&wait), Some("from the host function"), "{name}");
         // The panic resumes once.
         assert_eq!(panic_of(wait), None, "{name}");
