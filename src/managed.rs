@@ -121,6 +121,9 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the device lacks `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, or an
     /// error from the work that was waited for.
+    ///
+    /// # Panics
+    /// Same as [`Context::synchronize`].
     #[inline]
     #[track_caller]
     pub fn host(&self) -> Result<&[T]>
@@ -137,6 +140,9 @@ impl<T> ManagedBuffer<T> {
     ///
     /// # Errors
     /// Same as [`host`](Self::host).
+    ///
+    /// # Panics
+    /// Same as [`Context::synchronize`].
     #[inline]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]>

@@ -154,7 +154,8 @@ impl Refusal {
         (Self::Mapped, "memory is mapped in a part of the range: unmap it first"),
         (
             Self::NotMapped,
-            "nothing is mapped in a part of the range: map memory there first",
+            "no mapping starts at the offset, or a part of the range is not mapped: pass the start of a mapping, or map \
+             memory there first",
         ),
         (
             Self::ViewMapped,

@@ -226,8 +226,9 @@ impl Stream {
     ///
     /// A panic in the function does not unwind through the driver. It resumes in the next of these calls:
     /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded later in the stream,
-    /// [`Context::synchronize`], or [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and
-    /// synchronous copies do not resume it. After the stream is destroyed, only [`Context::synchronize`] does.
+    /// [`Context::synchronize`], a method that calls it (its *Panics* section says so), or
+    /// [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and synchronous copies do not resume
+    /// it. After the stream is destroyed, only [`Context::synchronize`] and the methods that call it do.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current, and

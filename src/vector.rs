@@ -2,7 +2,7 @@
 //! bytes and an alignment of 16, `float3` 12 and 4, `double4` 32 and 16.
 //!
 //! Types and fields have the names of CUDA C++. Vectors with the same number and type of components and the same
-//! alignment are one type in Rust: on Linux, `long2` is `longlong2`.
+//! alignment are one type in Rust: on 64-bit Linux, `long2` is `longlong2`.
 //!
 //! ```
 //! use cuda_driver::vector::float4;

@@ -142,6 +142,9 @@ impl<T: Copy> HostBuffer<T> {
     ///
     /// # Errors
     /// Returns an error from the work that was waited for. Registered memory is then leaked, and other memory is freed.
+    ///
+    /// # Panics
+    /// Same as [`Context::synchronize`], if the driver allocated the memory.
     #[inline]
     #[doc(alias = "cuMemHostUnregister")]
     #[doc(alias = "cuCtxSynchronize")]

@@ -184,7 +184,7 @@ impl ResourceView {
     /// accepts the array's own format, but not `CU_RES_VIEW_FORMAT_NONE`.
     #[inline]
     pub fn new(format: sys::CUresourceViewFormat, shape: ArrayShape) -> Self {
-        // Zero for a dimension that the array does not have.
+        // The driver expects 0 for a dimension that the array does not have, as in the array's own descriptor.
         let sys::CUDA_ARRAY3D_DESCRIPTOR {
             Width: width,
             Height: height,

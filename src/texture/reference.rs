@@ -19,7 +19,7 @@ pub struct TextureReference {
     raw: sys::CUtexref,
     /// `None` for a reference that belongs to no module, and for a borrowed one.
     module: Option<Module>,
-    /// The context of a reference that belongs to no module, and is destroyed when dropped.
+    /// The context of a reference that belongs to no module. Dropping destroys such a reference.
     context: Option<Context>,
 }
 
@@ -145,8 +145,8 @@ impl TextureReference {
     /// the reference is destroyed.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or if the address or pitch is not
-    /// aligned as textures require.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, if the pitch is shorter than a
+    /// row, or if the address or the pitch is not aligned as textures require.
     #[inline]
     #[doc(alias = "cuTexRefSetFormat")]
     #[doc(alias = "cuTexRefSetAddress2D")]
@@ -159,7 +159,7 @@ impl TextureReference {
     ) -> Result<()> {
         let function = sys::Function::cuTexRefSetAddress2D_v3;
         check_rows(values.size_bytes(), size_of::<T>(), size, pitch, function)?;
-        // The format cannot be set after the memory.
+        // The manual does not allow `cuTexRefSetFormat` after `cuTexRefSetAddress2D`.
         self.set_format(T::FORMAT, T::CHANNELS)?;
         let descriptor = sys::CUDA_ARRAY_DESCRIPTOR {
             Width: size[0],

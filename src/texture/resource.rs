@@ -11,7 +11,7 @@ use crate::{Context, DevicePtr, DeviceSlice, PitchedBuffer, Result};
 
 /// The texels of a [`Texture`](crate::Texture): an array, a mipmapped array, or device memory.
 ///
-/// References to arrays and pitched buffers, and views of device memory, can be passed in its place.
+/// References to arrays, mipmapped arrays and pitched buffers, and views of device memory, can be passed in its place.
 pub struct TextureResource<'a> {
     pub(super) raw: sys::CUDA_RESOURCE_DESC,
     pub(super) context: Option<Context>,
@@ -68,8 +68,8 @@ impl<'a> TextureResource<'a> {
     /// Returns a two-dimensional picture in device memory. `size` is the width and height in values, and `pitch` the
     /// number of bytes from one row to the next.
     ///
-    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, and the pitch
-    /// one of `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`.
+    /// The address must be a multiple of the device attribute `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`, and the pitch a
+    /// multiple of `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory is smaller than the picture, or the pitch shorter than a row.

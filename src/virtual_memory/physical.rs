@@ -207,7 +207,7 @@ impl PhysicalMemory {
     /// ([`cuMemImportFromShareableHandle`](checked::mem_import_from_shareable_handle)).
     ///
     /// # Safety
-    /// `handle` must be what C expects for a valid handle of this kind, of memory of this size.
+    /// `handle` must be a valid handle of this kind, in the form that the C function expects, for memory of this size.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the driver detects that the handle is not a handle of memory.

@@ -130,6 +130,9 @@ impl AddressRange {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if no mapping starts there, or an error from the work that was waited for.
+    ///
+    /// # Panics
+    /// Same as [`Context::synchronize`].
     #[inline]
     #[doc(alias = "cuMemUnmap")]
     #[track_caller]
@@ -151,6 +154,9 @@ impl AddressRange {
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the range or the list is empty, if the range does not consist of whole
     /// mappings, or for access rights other than none, read, and read-write. Also returns an error for a device that
     /// cannot access the memory, and an error from the work that was waited for.
+    ///
+    /// # Panics
+    /// Same as [`Context::synchronize`].
     #[inline]
     #[doc(alias = "cuMemSetAccess")]
     #[track_caller]
@@ -270,7 +276,8 @@ impl AddressRange {
     /// mapped, waits for all work of the context first. Dropping does the same.
     ///
     /// # Errors
-    /// Returns an error from the work that was waited for. Mappings and addresses are then leaked.
+    /// Returns an error from the work that was waited for. After any error, the addresses and the mappings that are
+    /// left are leaked.
     #[inline]
     #[doc(alias = "cuMemAddressFree")]
     #[track_caller]
