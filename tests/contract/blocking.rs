@@ -391,3 +391,62 @@ fn a_module_is_loaded_after_a_waiting_stream() {
         ok!(cuCtxSynchronize());
     });
 }
+
+/// Calls that wait for a stream or a context also wait for events that `cuCtxWaitEvent` has named, as later work does.
+#[test]
+fn events_that_a_context_waits_for() {
+    // CUDA 12.5 added cuCtxWaitEvent.
+    if driver_version() < 12050 {
+        return needs("a driver of CUDA 12.5 or later");
+    }
+    child!("events_that_a_context_waits_for", {
+        events_that_a_context_waits_for_alone()
+    });
+}
+
+fn events_that_a_context_waits_for_alone() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    // Nothing but the event makes work of the other streams wait for this one.
+    let non_blocking = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
+    let (s, other) = (stream(non_blocking), stream(non_blocking));
+    let a = gpu.alloc(64);
+    let mut host = [0_u8; 64];
+    let pointer: *mut c_void = host.as_mut_ptr().cast();
+    let mut event = ptr::null_mut();
+    ok!(cuEventCreate(&raw mut event, 0));
+    let mut check = |label: &str, context: CUcontext, call: &mut dyn FnMut() -> CUresult| {
+        let mut code = CUresult(9999);
+        let waited = waits(s, SHORT, || {
+            ok!(cuEventRecord(event, s));
+            ok!(cuCtxWaitEvent(context, event));
+            code = call();
+        });
+        c.is(0, label, code.0);
+        c.that(waited, || format!("{label} did not wait"));
+    };
+    check("cuStreamSynchronize", gpu.context, &mut || {
+        call!(cuStreamSynchronize(other))
+    });
+    check("cuStreamSynchronize of the null stream", gpu.context, &mut || {
+        call!(cuStreamSynchronize(ptr::null_mut()))
+    });
+    check("cuMemcpyDtoH", gpu.context, &mut || call!(cuMemcpyDtoH(pointer, a, 64)));
+    check("cuMemcpyDtoHAsync to pageable memory", gpu.context, &mut || {
+        call!(cuMemcpyDtoHAsync(pointer, a, 64, other))
+    });
+    let second = Gpu::new();
+    check("cuCtxSynchronize of a second context", second.context, &mut || {
+        call!(cuCtxSynchronize())
+    });
+    drop(second);
+    ok!(cuCtxSetCurrent(gpu.context));
+    let waited = waits(s, LONG, || {
+        ok!(cuEventRecord(event, s));
+        ok!(cuCtxWaitEvent(gpu.context, event));
+        is!(c, 600, cuStreamQuery(other));
+        is!(c, 600, cuStreamQuery(ptr::null_mut()));
+    });
+    c.that(!waited, || "cuStreamQuery waited".to_owned());
+    is!(c, 0, cuStreamQuery(other));
+}

@@ -48,7 +48,7 @@ struct Tail {
 pub(crate) struct Queues {
     legacy: TaskId,
     tails: HashMap<QueueId, Tail>,
-    /// The task that all new work waits for; 0 for none.
+    /// The task that all new work waits for, and all calls that wait; 0 for none.
     gate: TaskId,
     /// Last tasks of destroyed streams.
     orphans: Vec<Tail>,
@@ -88,9 +88,6 @@ impl Queues {
     pub(crate) fn submit(&mut self, queue: QueueId, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         let mut before = self.tails(queue);
         before.extend_from_slice(after);
-        if self.gate != 0 {
-            before.push(self.gate);
-        }
         if let QueueId::Legacy = queue {
             self.legacy = scheduler().submit(&before, work, cost);
             return self.legacy;
@@ -107,7 +104,7 @@ impl Queues {
         tail.task
     }
 
-    /// Makes all new work wait for a task.
+    /// Makes all new work, and all calls that wait for a queue, wait for a task.
     pub(crate) fn hold_until(&mut self, task: TaskId) {
         let before = [self.gate, task];
         self.gate = scheduler().submit(&before, Work::Join, 0);
@@ -124,10 +121,11 @@ impl Queues {
         self.sweep_at = 2 * self.tails.len();
     }
 
-    /// Returns the tasks that must be done for a queue to be idle. For the legacy stream, this includes the tasks of
+    /// Returns the tasks that must be done for a queue to be idle, among them the gate. For the legacy stream, this includes the tasks of
     /// blocking streams. Its last task waits for all older tasks of blocking streams, so those are left out: otherwise
     /// many streams with pending work would take memory for each pair of them.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
+        let gate = (self.gate != 0).then_some(self.gate);
         match queue {
             QueueId::Legacy => {
                 let blocking = self
@@ -138,26 +136,24 @@ impl Queues {
                 blocking
                     .map(|t| t.task)
                     .chain((self.legacy != 0).then_some(self.legacy))
+                    .chain(gate)
                     .collect()
             }
-            _ => self
-                .tails
-                .get(&queue)
-                .filter(|t| t.task != 0)
-                .map(|t| t.task)
-                .into_iter()
-                .collect(),
+            _ => {
+                let tail = self.tails.get(&queue).map(|t| t.task).filter(|&task| task != 0);
+                tail.into_iter().chain(gate).collect()
+            }
         }
     }
 
-    /// Returns the last tasks of all queues.
+    /// Returns the last tasks of all queues, and the gate.
     pub(crate) fn all_tails(&self) -> Vec<TaskId> {
         let all = self
             .tails
             .values()
             .chain(&self.orphans)
             .map(|t| t.task)
-            .chain([self.legacy]);
+            .chain([self.legacy, self.gate]);
         all.filter(|&task| task != 0).collect()
     }
 }
