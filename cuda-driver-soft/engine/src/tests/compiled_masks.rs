@@ -313,3 +313,25 @@ fn local_memory_of_lanes_that_do_not_run() {
         }
     }
 }
+
+/// Some groups of a warp wait at a barrier, and the others end the kernel before it: the warp counts the instructions
+/// of the groups once.
+#[test]
+fn groups_of_a_warp_end_apart() {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    // The last group of 8 lanes of the first or the second warp of each block.
+    for last in [24, 56] {
+        let body = format!(
+            "{LOAD} sub.u32 %r13, %r6, {last}; setp.lt.u32 %p1, %r13, 8; @%p1 bra done;
+            again: add.u32 %r20, %r20, %r10; mul.lo.u32 %r20, %r20, %r11; add.u32 %r21, %r21, 1;
+            setp.lt.u32 %p2, %r21, 200; @%p2 bra again; bar.sync 0; {STORE}"
+        );
+        same(&body);
+        let (interpreted, warps) = counts(&body, Engine::Interpreter);
+        let (Counts { all, .. }, _) = counts(&body, Engine::Compiled { lanes: 8 });
+        let most = interpreted.all + 20 * warps;
+        assert!(all <= most, "{all} instead of {}: {body}", interpreted.all);
+    }
+}

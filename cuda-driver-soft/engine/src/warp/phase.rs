@@ -135,7 +135,8 @@ pub(crate) fn run(
     };
     // The group that has ended at another instruction belongs to this warp.
     let apart = context.warp(bases.as_ptr());
-    let steps = context.total / (apart as u64 * groups).max(1);
+    let ended = apart as u64 * groups + context.group;
+    let steps = context.total / ended.max(1);
     for (i, warp) in warps.iter_mut().enumerate() {
         warp.be_ready_at(frames, block, at);
         if i < apart {
