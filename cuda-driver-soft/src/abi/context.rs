@@ -222,9 +222,8 @@ exports! {
     }
 
     fn cuCtxGetSharedMemConfig [c] (out: *mut CUsharedconfig) {
-        let context = current_context()?;
-        c.out(out)?
-            .set(CUsharedconfig(context.options().shared_config));
+        current_context()?;
+        c.out(out)?.set(CUsharedconfig::CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
         Ok(())
     }
 

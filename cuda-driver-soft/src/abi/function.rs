@@ -2,7 +2,6 @@
 //! state.
 
 use std::ffi::{c_char, c_int};
-use std::sync::atomic::Ordering::Relaxed;
 
 use cuda_driver_sys::{
     CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule, CUsharedconfig,
@@ -39,12 +38,13 @@ exports! {
     }
 
     fn cuFuncSetCacheConfig [c] (hfunc: CUfunction, config: CUfunc_cache) {
-        let function = lookup::function(hfunc as usize)?;
+        // A preference without effect here, which no call returns.
+        lookup::function(hfunc as usize)?;
         if config.0 > 3 {
-            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        } else {
+            Ok(())
         }
-        function.cache_config.store(config.0, Relaxed);
-        Ok(())
     }
 
     fn cuFuncSetSharedMemConfig [c] (hfunc: CUfunction, config: CUsharedconfig) {

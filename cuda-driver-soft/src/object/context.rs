@@ -43,16 +43,13 @@ pub(crate) struct Context {
 pub(crate) struct ContextOptions {
     /// A `CUfunc_cache`.
     pub(crate) cache_config: u32,
-    /// A `CUsharedconfig`.
-    pub(crate) shared_config: u32,
     pub(crate) limits: Limits,
 }
 
 impl ContextOptions {
     fn of(device: &'static Device) -> ContextOptions {
         ContextOptions {
-            cache_config: 0,  // CU_FUNC_CACHE_PREFER_NONE
-            shared_config: 1, // CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE
+            cache_config: 0, // CU_FUNC_CACHE_PREFER_NONE
             limits: Limits::of(device),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::object::context;
@@ -25,8 +24,6 @@ pub(crate) struct Function {
     settings: Mutex<BTreeMap<u32, i32>>,
     /// Handle and settings of the `CUkernel` that this function belongs to, if any.
     of_kernel: OnceLock<(usize, Weak<KernelSettings>)>,
-    /// The `CUfunc_cache` of `cuFuncSetCacheConfig`.
-    pub(crate) cache_config: AtomicU32,
     old: Mutex<OldLaunch>,
 }
 
@@ -82,7 +79,6 @@ impl Function {
             kernel,
             settings: Mutex::default(),
             of_kernel: OnceLock::new(),
-            cache_config: AtomicU32::new(0),
             old: Mutex::default(),
         }
     }
