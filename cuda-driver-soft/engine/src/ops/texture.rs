@@ -490,24 +490,22 @@ impl SamplePoint<'_> {
         let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
         if is_cube && self.sampler.seamless {
             let edge = self.plane.size[0];
-            let mut corner = None;
-            for (i, texel) in texels.iter_mut().enumerate().take(4) {
-                match cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge) {
-                    Some((face, at)) => {
-                        let layer = self.layer / 6 * 6 + face;
-                        *texel = view.texel(self.image, &self.plane, [at[0], at[1], layer])?;
-                    }
-                    None => corner = Some(i),
-                }
-            }
+            let places: [_; 4] =
+                std::array::from_fn(|i| cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge));
             // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other
             // three.
-            if let Some(corner) = corner {
+            if let Some(corner) = places.iter().position(Option::is_none) {
                 let third = (shares[corner] + 1) / 3;
                 shares[corner ^ 1] += third;
                 shares[corner ^ 2] += third;
                 shares[corner ^ 3] += shares[corner] - 2 * third;
                 shares[corner] = 0;
+            }
+            for (i, place) in places.into_iter().enumerate() {
+                if let Some((face, at)) = place.filter(|_| shares[i] != 0) {
+                    let layer = self.layer / 6 * 6 + face;
+                    texels[i] = view.texel(self.image, &self.plane, [at[0], at[1], layer])?;
+                }
             }
         } else {
             for (i, texel) in texels.iter_mut().enumerate() {

@@ -17,6 +17,18 @@ const TILE: u64 = 4 * EDGE as u64;
 /// the row `y`. With `linear`, texels are filtered; with `faults`, a read of a texel without memory is a fault. Returns
 /// the first component of the result and the predicate, or the text of the fault.
 fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, bool), String> {
+    read_from(TextureShape::D2, instruction, y, linear, faults)
+}
+
+/// As [`read`], from an image of one layer or a seamless cube map.
+fn read_from(
+    shape: TextureShape,
+    instruction: &str,
+    y: f32,
+    linear: bool,
+    faults: bool,
+) -> Result<(f32, bool), String> {
+    let layers = if shape == TextureShape::Cube { 6 } else { 1 };
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
         .visible .entry k(.param .u64 out, .param .u64 tex, .param .f32 y) {{\n\
@@ -31,7 +43,7 @@ fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, b
     let address = bench.put(&[3.0_f32; EDGE as usize], f32::to_le_bytes);
     let part = TilePart {
         start: 0,
-        bytes: TILE * u64::from(EDGE),
+        bytes: TILE * u64::from(EDGE * layers),
         first: 0,
         layout: TileLayout::Line { from: 0, tile: TILE },
     };
@@ -39,14 +51,14 @@ fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, b
     let keep = Arc::new(());
     tiles.set([(0, Some(TileMemory { address, keep }))]);
     let array = TexelArray {
-        shape: TextureShape::D2,
+        shape,
         channel: Channel::Float,
         channels: 1,
         storage: Storage::Channels,
         normalized: false,
         levels: vec![Plane {
             address: 0,
-            size: [EDGE, EDGE, 1],
+            size: [EDGE, EDGE, layers],
             pitch: TILE,
             slice: TILE * u64::from(EDGE),
         }],
@@ -62,7 +74,7 @@ fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, b
         bias: 0.0,
         clamp: [0.0; 2],
         anisotropy: None,
-        seamless: false,
+        seamless: true,
     };
     let handle = new_handle();
     bind(handle, Object::Texture(array, sampler));
@@ -84,6 +96,9 @@ fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, b
 
 const FLOAT: &str = "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";
 const WHOLE: &str = "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p, [%t, {%r1, %r2}];";
+/// Reads face 0 with the texel 5 and the row that `y` names, from 1 for its upper end to -1 for the lower one.
+const CUBE: &str = "mov.f32 %x, 0f3f800000; mov.f32 %f2, 0f3ea00000; mov.f32 %f3, 0f00000000;\n\
+    tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y, %f2, %f3}];";
 const GATHER: &str = "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";
 
 #[test]
@@ -96,6 +111,11 @@ fn the_predicate_of_resident_texels() {
     assert_eq!(read(FLOAT, 0.5, true, false), Ok((3.0, true)));
     // Half of the result comes from the second row.
     assert_eq!(read(FLOAT, 1.0, true, false), Ok((1.5, false)));
+    // At the middle of a texel, the others have no weight.
+    let middle = 1.0 - 1.0 / EDGE as f32;
+    let cube = |y| read_from(TextureShape::Cube, CUBE, y, true, false);
+    assert_eq!(cube(middle), Ok((3.0, true)));
+    assert_eq!(cube(middle - 1.0 / EDGE as f32), Ok((1.5, false)));
     // Texels outside of the array count as resident.
     assert_eq!(read(WHOLE, 16.0, false, false), Ok((0.0, true)));
 }
