@@ -43,8 +43,8 @@ extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long lon
     __shared__ long long low, high;
     unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
     if (t == 0) {
-        low = in[i];
-        high = in[i];
+        low = 0x7fffffffffffffff;
+        high = -low - 1;
     }
     __syncthreads();
     if (i < n) {
