@@ -86,21 +86,22 @@ fn loops_and_branches_begin_again() {
     );
 }
 
-/// After an effect that must not be repeated, groups leave compiled code instead.
+/// After an effect that must not be repeated, groups leave compiled code instead. The results show how often an effect
+/// on memory has happened.
 #[test]
 fn effects_are_not_repeated() {
-    let load = "ld.global.u32 %r22, [%rd10]; cvt.u64.u32 %rd9, %r22; st.global.u64 [%rd3], %rd9;";
-    // The assumption comes after a store, which counts as an effect even if a second run would store the same.
+    let add = "cvt.u64.u32 %rd9, %r22; ld.global.u64 %rd12, [%rd3]; add.u64 %rd12, %rd12, %rd9; st.global.u64 [%rd3], %rd12;";
+    // The assumption comes after a store.
     check(
         &format!(
-            "ld.global.u32 %r20, [%rd6]; cvt.u64.u32 %rd9, %r20; add.u64 %rd9, %rd9, 1; st.global.u64 [%rd3], %rd9;
-            {LIMITED} {load} ld.global.u64 %rd12, [%rd3]; add.u64 %rd12, %rd12, 5; st.global.u64 [%rd3], %rd12;"
+            "ld.global.u64 %rd9, [%rd3]; add.u64 %rd9, %rd9, 1; st.global.u64 [%rd3], %rd9;
+            {LIMITED} ld.global.u32 %r22, [%rd10]; {add}"
         ),
         false,
     );
     // A loop goes back to the assumption after a store.
     check(
-        "mov.u64 %rd12, 1; st.global.u64 [%rd3], %rd12; mov.u32 %r21, 0;
+        "mov.u32 %r21, 0;
             round: sub.s32 %r10, %r0, %r21; max.s32 %r11, %r10, 13; mul.wide.s32 %rd10, %r11, 16; add.u64 %rd10, %rd1, %rd10;
             ld.global.u32 %r22, [%rd10]; ld.global.u64 %rd12, [%rd3]; mad.wide.u32 %rd12, %r22, 5, %rd12;
             st.global.u64 [%rd3], %rd12; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 9; @%p1 bra round;",
@@ -108,12 +109,15 @@ fn effects_are_not_repeated() {
     );
     // The assumption comes after an atomic operation.
     check(
-        &format!("mov.u32 %r20, part; red.shared.add.u32 [%r20], 1; {LIMITED} {load}"),
+        &format!("red.global.add.u64 [%rd3], 1; {LIMITED} ld.global.u32 %r22, [%rd10]; {add}"),
         false,
     );
     // A register is read before it is written: a second run would not find its first value.
     check(
-        &format!("add.u32 %r30, %r30, 1; add.u32 %r30, %r30, %r0; {LIMITED} {load}"),
+        &format!(
+            "add.u32 %r30, %r30, 1; add.u32 %r30, %r30, %r0; {LIMITED} ld.global.u32 %r22, [%rd10];
+            add.u32 %r22, %r22, %r30; {add}"
+        ),
         false,
     );
 }
