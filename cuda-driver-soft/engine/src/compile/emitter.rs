@@ -436,9 +436,6 @@ impl<'a> Emitter<'a> {
                         let kept = self.kept_behind(number, exit, at);
                         let spread: Vec<Reg> = live.iter().copied().filter(|reg| !kept.contains(reg)).collect();
                         self.exit_now(&live, &spread, at, exit, rest);
-                        if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
-                            return;
-                        }
                         // The next piece begins with empty registers.
                         self.state = State::default();
                         return;

@@ -189,8 +189,7 @@ impl Emitter<'_> {
                     (_, false) => Code::VEX_Vpsrld_ymm_ymm_imm8,
                     (_, true) => Code::VEX_Vpsrad_ymm_ymm_imm8,
                 };
-                let mut sources = numbers(1, *ty)?;
-                sources.truncate(1);
+                let sources = numbers(1, *ty)?;
                 (class == RegClass::B16).then_some((Work::ShiftBy(code, distance), sources, Some((16, false))))
             }
             Op::Mul { ty, part: Part::Wide } if ty.size() == 2 && class == RegClass::B32 => {

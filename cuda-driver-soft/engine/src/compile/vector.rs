@@ -582,11 +582,10 @@ impl<'a> Emitter<'a> {
     /// Adds a logic function of three sources. `table` has the result for each combination of bits; `a` is the highest
     /// bit of the index.
     fn logic(&mut self, sources: &[Value], d: Ymm, part: usize, table: u8) {
-        let (and, or, xor, and_not) = (
+        let (and, or, xor) = (
             Code::VEX_Vpand_ymm_ymm_ymmm256,
             Code::VEX_Vpor_ymm_ymm_ymmm256,
             Code::VEX_Vpxor_ymm_ymm_ymmm256,
-            Code::VEX_Vpandn_ymm_ymm_ymmm256,
         );
         let [a, b, c] = [0, 1, 2].map(|at| self.loaded(sources[at], part, at));
         let [b_, c_] = [b, c].map(Source::Ymm);
@@ -611,7 +610,6 @@ impl<'a> Emitter<'a> {
             _ => {
                 // A choice by `c` between two functions of `a` and `b`.
                 let half = |of_c: u8| (0..4).fold(0u8, |t, i| t | (table >> (2 * i + of_c) & 1) << i);
-                let _ = and_not;
                 self.pair(half(1), a, b, TEMP);
                 self.asm.vector(and, TEMP, TEMP, c_);
                 let ones = Source::Mem(self.same_constant(Width::Bits64, !0));
