@@ -17,7 +17,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns a folder with `cuda.h`: a toolkit's, or one that `cargo xtask headers` fetched.
+/// Returns a folder with `cuda.h`: a toolkit's, or the newest one that `cargo xtask headers` fetched.
 fn include_folder() -> Option<PathBuf> {
     let toolkits = ["CUDA_PATH", "CUDA_HOME"]
         .into_iter()
@@ -26,19 +26,16 @@ fn include_folder() -> Option<PathBuf> {
     let toolkits = toolkits
         .chain([PathBuf::from("/usr/local/cuda")])
         .map(|root| root.join("include"));
-    let cache = repository().join(".cache");
-    let mut fetched: Vec<PathBuf> = std::fs::read_dir(cache)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|e| e.path())
-        .collect();
-    // Sorted, so that the choice does not depend on the order in which the system lists the folders.
-    fetched.sort();
-    let fetched = fetched
-        .into_iter()
-        .rev()
-        .flat_map(|p| ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|i| p.join(i)));
+    // The list has the newest release at its end.
+    let releases = std::fs::read_to_string(repository().join("cuda-driver-sys/api/headers.txt")).unwrap_or_default();
+    let fetched = releases.lines().rev().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some(format!(".cache/{}-{}", words.next()?, words.next()?))
+    });
+    let fetched = fetched.flat_map(|package| {
+        let package = repository().join(package);
+        ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|folder| package.join(folder))
+    });
     toolkits.chain(fetched).find(|folder| folder.join("cuda.h").is_file())
 }
 
