@@ -258,6 +258,26 @@ pub(crate) fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DES
     handle
 }
 
+/// Destroys a texture and its array or mipmapped array.
+///
+/// Tests with many arrays do not leave them to the context: where other threads use the driver, `cuCtxDestroy` of a
+/// context with such arrays corrupted the heap of the process on an H200 with driver 580 (in 15 of 150 runs; in none of
+/// 36 after the tests had destroyed the arrays).
+pub(crate) fn destroy_with_array(texture: u64) {
+    // SAFETY: zeros are a valid value of every member.
+    let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    ok!(cuTexObjectGetResourceDesc(&raw mut resource, texture));
+    ok!(cuTexObjectDestroy(texture));
+    match resource.resType {
+        // The type names the valid member of the union.
+        CUresourcetype::CU_RESOURCE_TYPE_ARRAY => ok!(cuArrayDestroy(resource.res.array.hArray)),
+        CUresourcetype::CU_RESOURCE_TYPE_MIPMAPPED_ARRAY => {
+            ok!(cuMipmappedArrayDestroy(resource.res.mipmap.hMipmappedArray));
+        }
+        other => panic!("a texture of {other:?} has no array"),
+    }
+}
+
 #[test]
 fn samples_match_a_gpus() {
     let cases = cases();
@@ -274,7 +294,7 @@ fn samples_match_a_gpus() {
                 let _ = writeln!(wrong, "{} at {at:x?}: {seen:x?}, not {is:x?}", case.name);
             }
         }
-        ok!(cuTexObjectDestroy(handle));
+        destroy_with_array(handle);
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
