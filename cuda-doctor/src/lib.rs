@@ -1,10 +1,6 @@
 //! The parts of `cuda-doctor`, which explains why CUDA does or does not work on a machine: [`gather`] observes the
 //! machine, [`diagnose`] draws conclusions from the observations alone, and [`text`] and [`json`] write the report.
 //!
-//! # Structure
-//!
-//! A module uses modules below it in this table, and never one above it:
-//!
 #![doc = include_str!("rooms.md")]
 
 pub mod attributes;

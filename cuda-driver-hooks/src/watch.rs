@@ -7,7 +7,7 @@ use std::time::Instant;
 use cuda_driver_sys::library::{Arguments, Call, Faithful, Interposer};
 use cuda_driver_sys::{CUresult, Function, Library};
 
-/// Passes every call to a closure after the call returned.
+/// Passes every call to a closure after the call has returned.
 pub struct Watch<F>(F);
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
@@ -48,7 +48,7 @@ impl<F> fmt::Debug for Watch<F> {
     }
 }
 
-/// One call that returned. `Display` prints it on one line:
+/// A call that has returned. `Display` prints it on one line:
 /// `cuMemAlloc_v2(dptr: 0x7ffd6e4c3a58, bytesize: 4096) = CUDA_SUCCESS, 1830 ns`.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]

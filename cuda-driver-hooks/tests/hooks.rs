@@ -413,8 +413,8 @@ fn library_over_a_library_has_options_of_its_own() {
     assert_ne!(library.number(), driver.number());
 }
 
-/// Interposers that call each other's libraries do not recurse forever, because a library's interposers do not see the
-/// calls that they make themselves.
+/// Interposers that call each other's libraries do not recurse forever, because a library's interposers do not see calls
+/// of that library that are made on their thread while they run.
 #[test]
 fn hooks_that_call_each_other_end() {
     static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
@@ -515,7 +515,8 @@ mod over_a_driver {
             let is_old = function.since() <= 12020;
             let is_there = plain.supports(function);
             assert_eq!(library.supports(function), is_old && is_there, "{function}");
-            // A driver newer than CUDA 12.5 rejects a version above its own.
+            // Functions that the driver does not export may be newer than its version, and a driver newer than CUDA
+            // 12.5 rejects a request for a version above its own.
             if function.name().contains("_pt") || !is_there {
                 continue;
             }
@@ -586,7 +587,7 @@ mod over_a_driver {
                 assert_eq!(claimed, Ok(real), "{function}");
             }
         }
-        // A driver of CUDA 13.0 has 90 functions that are newer than CUDA 11.7.
+        // A driver of CUDA 13.0 has 90 functions that are newer than CUDA 11.7 and have no older variant.
         assert!(compared > 50, "{compared}");
         let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
         let first = plain.get(legacy::function::cuGetProcAddress).expect("exported");

@@ -24,7 +24,7 @@ fn unsupported(findings: &Findings) -> Option<Problem> {
             Cause::ThirtyTwoBit,
             Severity::Broken,
             format!(
-                "This program is a {}-bit program, and CUDA drivers exist for 64-bit programs only.",
+                "This program is a {}-bit program, and cuda-driver loads drivers only in 64-bit programs.",
                 findings.process.bits
             ),
             "build the program for a 64-bit target.",

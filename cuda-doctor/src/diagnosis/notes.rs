@@ -4,8 +4,7 @@ use super::problem::{Cause, Problem, Severity};
 use super::version::cuda_version;
 use crate::findings::{Choice, Findings, LibraryKind};
 
-/// The oldest CUDA version that `cuda-driver` is tested with, and the major version of the first driver that supports
-/// it.
+/// The oldest CUDA version that `cuda-driver` is made for, and the major version of the first driver that supports it.
 const OLDEST: (u32, u32) = (11_070, 515);
 
 /// Returns the notes.
@@ -33,7 +32,7 @@ fn too_old(findings: &Findings) -> Option<Problem> {
         note(
             Cause::TooOld,
             format!(
-                "The driver supports CUDA {}, but cuda-driver is only tested with CUDA {} and later.",
+                "The driver supports CUDA {}, but cuda-driver is made for drivers of CUDA {} and later.",
                 cuda_version(version),
                 cuda_version(oldest)
             ),
@@ -89,7 +88,7 @@ fn software_not_contained(findings: &Findings) -> Option<Problem> {
         note(
             Cause::Variable,
             "CUDA_DRIVER=software selects the software driver in programs that contain it. This program \
-             was built without it and examined the system's driver."
+             was built without it and looked for another driver."
                 .to_owned(),
             "to examine the software driver, build this program with `--features software`, or run `soft-cuda run cuda-doctor`.",
         )

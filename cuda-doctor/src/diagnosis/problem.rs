@@ -102,7 +102,7 @@ pub enum Cause {
     /// The versions of the kernel module and the library differ, or this GPU does not support the forward compatibility
     /// library.
     VersionMismatch,
-    /// The driver is older than the oldest one that `cuda-driver` is tested with.
+    /// The driver's CUDA version is older than the oldest one that `cuda-driver` is made for.
     TooOld,
     /// This user may not open the device nodes.
     Permissions,

@@ -45,12 +45,13 @@ pub enum AttemptResult {
         /// The stub's path.
         path: String,
     },
-    /// The library could not be loaded, is not a driver, or ended the process that loaded it.
+    /// The library could not be loaded, is not a driver, or made the process that loaded it crash or hang.
     Failed {
         /// The reason: the system's message, where there is one, or the end of the process.
         message: String,
     },
-    /// The place was not tried, because an earlier one holds the driver, or ended the process that examined the driver.
+    /// The place was not tried, because an earlier one holds the driver, or because the process that examines the driver
+    /// did not start or did not get that far.
     NotTried,
 }
 

@@ -1,8 +1,8 @@
-//! Findings about device nodes: files in `/dev` through which programs reach a GPU.
+//! Findings about device nodes: files in `/dev` and its folders through which programs reach a GPU.
 
 use serde::{Deserialize, Serialize};
 
-/// A device node.
+/// A device node, or a folder of device nodes that cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// The path.
@@ -23,12 +23,12 @@ pub struct Node {
 pub enum Access {
     /// The node can be opened.
     Usable,
-    /// The permission bits or a container's rules forbid it.
+    /// The permission bits, an access list or a container's rules forbid opening the node.
     Denied {
         /// The reason.
         message: String,
     },
-    /// Opening failed for another reason.
+    /// Opening failed for another reason, or the path is a folder that cannot be listed.
     Failed {
         /// The system's message.
         message: String,

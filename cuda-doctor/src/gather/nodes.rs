@@ -1,4 +1,4 @@
-//! Finds device nodes, and checks access to them. A folder that may not be listed stands for the nodes in it.
+//! Finds device nodes, and checks access to them. A folder that cannot be listed is reported in place of its nodes.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -32,8 +32,8 @@ fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32,
     };
     let permissions = Permissions::of(&metadata);
     // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may
-    // allow what they forbid. Below another root, as in tests, `user` need not be the user of this process, so the
-    // permission bits decide if the user is known.
+    // allow what they forbid. Below another root, as in tests, `user` need not be the user of this process. There, the
+    // permission bits decide, provided that they and the user are known.
     let by_bits = match (surroundings.is_this_machine(), &permissions, user) {
         (false, Some(permissions), Some(user)) => Some((permissions, user)),
         _ => None,
@@ -85,7 +85,7 @@ const READ_AND_WRITE: u32 = 6;
 /// The permission bits for listing a folder and reaching its files.
 const LIST: u32 = 5;
 
-/// The owner of a file and its permission bits.
+/// The owner, the group and the permission bits of a file.
 struct Permissions {
     mode: u32,
     owner: u32,

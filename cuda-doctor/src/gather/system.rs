@@ -1,4 +1,4 @@
-//! Finds kernel modules, GPUs, containers, WSL and Jetson.
+//! Finds kernel modules and GPUs, and recognises containers, WSL and Jetson boards.
 
 use super::surroundings::Surroundings;
 use super::{paths, pci};
@@ -18,7 +18,8 @@ pub(super) fn observe(surroundings: &Surroundings) -> System {
 
 /// Returns NVIDIA's kernel module. The first line of `/proc/driver/nvidia/version` is
 /// `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 …`, or for the open modules
-/// `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build …`.
+/// `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build …`. Without that file,
+/// `/sys/module/nvidia/version` contains the version.
 fn kernel_module(surroundings: &Surroundings) -> Option<KernelModule> {
     let read = |path| paths::read(&surroundings.root, path);
     if let Some(text) = read("/proc/driver/nvidia/version") {

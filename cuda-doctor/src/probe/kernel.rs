@@ -12,8 +12,8 @@ use super::task::Place;
 use crate::call_failure::{call_failure, failure_of};
 use crate::findings::{CallFailure, KernelResult};
 
-/// The test kernel: sets `values[i] = 3 * values[i] + i` for the first `count` values. The version and target are older
-/// than every supported driver, so that each can compile it.
+/// The test kernel: sets `values[i] = 3 * values[i] + i` for the first `count` values. Its PTX version and target are
+/// older than every supported driver, so that each driver can compile it.
 const PTX: &str = "
 .version 6.0
 .target sm_30

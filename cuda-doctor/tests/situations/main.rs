@@ -33,7 +33,7 @@ fn child_process() {
     examine(&task, &|place| driver.open(place), &mut io::stdout());
 }
 
-/// Everything that `cuda-doctor` says about a machine.
+/// The findings, the diagnosis and the text report of one machine.
 struct Report {
     findings: Findings,
     diagnosis: Diagnosis,

@@ -82,7 +82,7 @@ impl Tree {
         self
     }
 
-    /// Adds a folder with a file that no user may list.
+    /// Adds a folder that no user may list, with a file in it.
     pub(crate) fn closed_folder(self, name: &str) -> Self {
         self.file(&format!("{name}/nvidia-cap1"), "");
         fs::set_permissions(self.root.join(name), Permissions::from_mode(0o000)).expect("permissions");
@@ -144,7 +144,7 @@ impl Tree {
         fs::create_dir_all(self.root.join(path)).expect("a folder");
     }
 
-    /// Returns the machine for the observation.
+    /// Returns the machine as an input of `gather`.
     pub(crate) fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
