@@ -1,4 +1,5 @@
-//! Collects the observers of a launch: profiles and checks of the process and of the calling thread, and stops.
+//! Collects the observers of a launch: the profiles of the process and of the calling thread, the checkers, and the
+//! stop that `CUDA_SOFT_STOP_AT` requests.
 
 use engine::Observers;
 use engine::check::Checker;

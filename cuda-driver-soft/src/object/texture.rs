@@ -92,7 +92,7 @@ pub(crate) fn forget_all_of(context: &Context) {
     });
 }
 
-/// Live objects by handle.
+/// Locks and returns the live texture and surface objects, by handle.
 fn objects() -> MutexGuard<'static, HashMap<u64, ObjectDescriptors>> {
     static OBJECTS: OnceLock<Mutex<HashMap<u64, ObjectDescriptors>>> = OnceLock::new();
     OBJECTS
@@ -287,7 +287,8 @@ fn view_block(format: u32) -> Option<Block> {
     })
 }
 
-/// Views the elements of an array of 32-bit integers as compressed blocks: each element becomes 4 x 4 texels.
+/// Views the elements of an array as compressed blocks: each element becomes 4 x 4 texels. The caller checks that the
+/// elements are unsigned 32-bit integers and have the size of a block.
 fn view_as_blocks(image: &mut Image, block: Block) {
     image.storage = Storage::Blocks(block);
     (image.channel, image.channels, image.normalized) = (block.channel(), 4, true);
@@ -300,8 +301,8 @@ fn view_as_blocks(image: &mut Image, block: Block) {
 
 /// Applies a view to the image of an array that was created with this size. Driver 580 requires a format and the
 /// array's own size, with 0 for a dimension that the array does not have; the size of a view as compressed blocks is in
-/// texels. Driver 580 also accepts levels and layers that the array does not have; here, its last level or layer is
-/// used for them.
+/// texels. Driver 580 also accepts levels past the last one of a mipmapped array, and layers past the last one of a
+/// layered array; here, the last level or layer is used for them. Layers 0 to 0 select all layers.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);

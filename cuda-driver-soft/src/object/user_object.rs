@@ -53,7 +53,8 @@ pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// `cuUserObjectRelease`: when the count reaches 0, queues the destructor as a host function that runs after `after`.
+/// `cuUserObjectRelease`: when the count reaches 0, queues the destructor as a host function that runs after the tasks
+/// `after`.
 pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()> {
     let object = get(handle)?;
     if count == 0 {

@@ -64,7 +64,8 @@ impl GenericAllocation {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the references to memory whose handle must not be released. The memory stays as long as they are locked.
+    /// Locks the use counts; returns an error if the handle is released. The memory is not removed while they are
+    /// locked.
     fn unreleased_uses(&self) -> Result<MutexGuard<'_, UseCounts>> {
         let uses = self.uses();
         if uses.handles == 0 {
@@ -87,7 +88,7 @@ impl GenericAllocation {
 struct Mapping {
     bytes: u64,
     memory: Arc<GenericAllocation>,
-    /// Access by device, or by the host as [`CPU`], as `CUmemAccess_flags`.
+    /// `CUmemAccess_flags` by the number of a device; [`CPU`] stands for the host.
     access: HashMap<i32, u32>,
 }
 
@@ -285,7 +286,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
     })
 }
 
-/// Returns the memory with this handle, which must not be released.
+/// Returns the memory with this handle; an error if the handle is released.
 fn unreleased(handle: usize) -> Result<Arc<GenericAllocation>> {
     let memory = get(handle)?;
     memory.unreleased_uses().map(drop)?;
@@ -313,8 +314,8 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     // Driver 580 maps only whole allocations.
     if offset != 0 || bytes != memory.memory.bytes() {
         host::log!(
-            "virtual memory: cannot map {bytes} bytes at offset {offset}: a mapping must have the whole allocation of \
-             {} bytes",
+            "virtual memory: cannot map {bytes} bytes at offset {offset}: a mapping must cover the whole allocation \
+             of {} bytes",
             memory.memory.bytes()
         );
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
@@ -376,8 +377,8 @@ fn permitted(flags: u32) -> Access {
     }
 }
 
-/// `cuMemSetAccess`: sets access by device, or by the host as [`CPU`], for all mappings of the range. The host can have
-/// access only to memory that is on the host.
+/// `cuMemSetAccess`: sets the access of devices, and of the host as [`CPU`], to all mappings of the range. The host
+/// can have access only to memory that is on the host.
 pub(crate) fn set_access(address: u64, bytes: u64, requests: &[(i32, u32)]) -> Result<()> {
     let mut map = map();
     let Ok(bases) = map.exactly(address, bytes) else {
@@ -586,7 +587,7 @@ mod tests {
         let handle = create(Location::Device(0), GRANULE, false, false).unwrap();
         let map = map();
         let mapping = std::thread::spawn(move || map_memory(base, GRANULE, 0, handle));
-        // Gives the thread the time to look up the handle; it then waits for the map.
+        // Gives the thread time to look up the handle. The thread then waits for the lock of the map.
         std::thread::sleep(Duration::from_millis(100));
         release(handle).unwrap();
         drop(map);

@@ -13,7 +13,7 @@ pub(crate) struct ConditionalHandle {
     pub(crate) value: Arc<ConditionalValue>,
     /// The value that each launch sets at its start; `None` if launches do not set the value.
     pub(crate) launch_value: Option<u32>,
-    /// The context that the handle was created for; its conditional node must have the same one.
+    /// The context that the handle was created for. Its conditional node must be created for the same context.
     pub(crate) context: usize,
     claimed: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl ConditionalHandle {
         self.claimed.store(false, Relaxed);
     }
 
-    /// Begins a launch: sets the value if the handle has a launch value.
+    /// Begins a launch: from now on, kernels can set the value. If the handle has a launch value, sets the value to it.
     pub(crate) fn begin(&self) {
         self.value.begin_launch();
         if let Some(value) = self.launch_value {
@@ -67,7 +67,7 @@ impl ConditionalNode {
     }
 }
 
-/// The maximum number of bodies of a node, so that a wrong number does not create billions of graphs.
+/// The maximum number of bodies of a `switch` node, so that a wrong number does not create billions of graphs.
 const MOST_BODIES: u32 = 1 << 16;
 
 /// Checks the number of bodies of a node.

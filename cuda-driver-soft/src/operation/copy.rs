@@ -1,9 +1,10 @@
 //! Copies of bytes, rectangles and boxes between memory and arrays.
 //!
-//! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits only for
-//! copies that involve pageable memory, and in synchronous calls for those that involve page-locked or managed memory
-//! or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`. It does not wait for a small contiguous asynchronous copy from
-//! pageable memory: the call reads the bytes at once, and a task writes them.
+//! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits for copies
+//! that involve pageable memory. In synchronous calls, it also waits for copies that involve page-locked or managed
+//! memory or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, and for all copies in a context with `CU_CTX_SYNC_MEMOPS`.
+//! It does not wait for a small contiguous asynchronous copy from pageable memory to memory of the driver on a stream
+//! with pending work. Such a copy is staged: the call reads the bytes at once, and a task writes them.
 
 use crate::object::place::MemoryPlace;
 use crate::object::{graph_memory, memory};
@@ -30,8 +31,8 @@ pub(crate) fn host_waits(to: &MemoryPlace, from: &MemoryPlace, waits: Waits) -> 
     pageable || (waits == Waits::Synchronous && (is_synchronous(to) || is_synchronous(from)))
 }
 
-/// Returns true if synchronous calls wait for copies and fills of this memory: for page-locked and managed memory, and
-/// for memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+/// Returns true if synchronous calls wait for copies and fills of this memory: for pageable, page-locked, registered
+/// and managed memory, and for memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
 pub(crate) fn is_synchronous(place: &MemoryPlace) -> bool {
     let is_set = || matches!(place, MemoryPlace::Device(allocation, _) if memory::is_synchronous(allocation));
     is_host(place) || is_set()
@@ -108,14 +109,14 @@ impl CopyOperation {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let reach = [to.region(extent, host)?, from.region(extent, host)?];
-        let node = CopyOperation {
+        let copy = CopyOperation {
             to,
             from,
             extent,
             reach,
         };
-        node.check()?;
-        Ok(node)
+        copy.check()?;
+        Ok(copy)
     }
 
     /// Returns an error if the memory does not exist and no graph node allocates it, or if the target is read-only.
@@ -146,7 +147,7 @@ impl CopyOperation {
             .any(|side| matches!(side.base, Base::Array(..)))
     }
 
-    /// Returns the rows of both sides, for the check of races.
+    /// Returns the rows of both sides that are in memory of the driver, for the check of races.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let [to, from] = self.reach.each_ref().map(Region::locate);
         let mut spans = to.map_or_else(|_| Vec::new(), |to| to.spans(self.extent, true));

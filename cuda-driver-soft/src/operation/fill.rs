@@ -38,8 +38,8 @@ pub(crate) struct Fill {
 
 impl Fill {
     /// Returns the number of bytes from the first byte that is set through the last one. The height must not be 0.
-    /// Returns an error if the address or the pitch is not a multiple of the size of the value, or if the pitch is
-    /// less than a row; a single row has no pitch.
+    /// Returns an error if the address or the pitch is not a multiple of the size of the value, if the pitch is less
+    /// than a row, or if the number of bytes overflows. The pitch of a single row is ignored.
     pub(crate) fn reach(&self) -> Result<u64> {
         let size = self.value.bytes();
         let row = self.width.checked_mul(size).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -60,7 +60,7 @@ impl Fill {
             .saturating_mul(self.height)
     }
 
-    /// Returns the rows that are set, for the check of races.
+    /// Returns the rows that are set, at most [`MOST_ROWS`] of them, for the check of races.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let Ok(MemoryPlace::Device(allocation, _)) = self.place() else {
             return Vec::new();
@@ -75,7 +75,8 @@ impl Fill {
         spans.collect()
     }
 
-    /// Returns the memory, which may be page-locked host memory; an error if it does not exist or is read-only.
+    /// Returns the memory, which may be page-locked host memory. Returns an error if it does not exist or is read-only,
+    /// or if [`reach`](Self::reach) refuses the address or the pitch.
     pub(crate) fn place(&self) -> Result<MemoryPlace> {
         let place = MemoryPlace::device(self.address, self.reach()?)?;
         place.check_writable()?;

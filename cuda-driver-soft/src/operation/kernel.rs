@@ -25,7 +25,7 @@ const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 pub(crate) struct KernelLaunch {
     pub(crate) ready: ReadyLaunch,
     pub(crate) attributes: Attributes,
-    /// Blocks per cluster that the kernel requires, if it does: the size without [`CLUSTER`].
+    /// The blocks per cluster that the function requires, if any. They apply if the attributes have no [`CLUSTER`].
     required_cluster: Option<[u32; 3]>,
     arguments: Arc<KernelArguments>,
 }
@@ -41,7 +41,7 @@ struct KernelArguments {
     extra: Option<Box<[usize]>>,
 }
 
-/// 16 bytes of arguments with the maximum alignment.
+/// 16 bytes of arguments, at a multiple of 16 bytes.
 #[repr(align(16))]
 #[derive(Default)]
 struct ArgumentBlock([AtomicU64; 2]);
@@ -101,13 +101,14 @@ fn cluster_of(attributes: &Attributes) -> Option<[u32; 3]> {
 }
 
 impl KernelLaunch {
-    /// Creates a launch. With `packed`, the program reads the arguments as one buffer.
+    /// Creates a launch. With `packed`, queries return the arguments as one buffer.
     pub(crate) fn new(ready: ReadyLaunch, attributes: Attributes, packed: bool) -> Self {
         let required_cluster = ready.function.cluster();
         KernelLaunch::with_cluster(ready, attributes, required_cluster, packed)
     }
 
-    /// Creates a launch whose shape follows from the attributes and from the cluster size that the kernel requires.
+    /// Creates a launch. The attributes decide if it is cooperative and how many blocks a cluster has; without a
+    /// cluster size in the attributes, the launch has the `required_cluster`.
     fn with_cluster(
         mut ready: ReadyLaunch,
         attributes: Attributes,
@@ -162,8 +163,8 @@ impl KernelLaunch {
         self
     }
 
-    /// Returns the same launch with other attributes. Returns an error if they set another cluster size, which does not
-    /// suit the kernel or the grid.
+    /// Returns the same launch with other attributes. Returns an error if they change the cluster size to one that does
+    /// not suit the kernel or the grid.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
         let cluster = cluster_of(&attributes);
         if cluster != cluster_of(&self.attributes) {

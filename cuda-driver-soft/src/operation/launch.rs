@@ -30,14 +30,14 @@ pub(crate) struct LaunchShape {
     pub(crate) shared: u32,
     /// True if all blocks must be resident at once.
     pub(crate) cooperative: bool,
-    /// Blocks per cluster, if the launch sets them. After the check, also if the kernel requires them.
+    /// Blocks per cluster, if the launch sets them. In a [`CheckedLaunch`], also if the function requires them.
     pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// A block of up to this many threads has enough registers with any kernel.
 const ALWAYS_FIT: u32 = 256;
 
-/// A launch with checked function and configuration, without arguments.
+/// A launch whose function and configuration are checked, without arguments.
 pub(crate) struct CheckedLaunch {
     function: Arc<Function>,
     context: Arc<Context>,

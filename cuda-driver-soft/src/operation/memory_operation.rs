@@ -20,7 +20,7 @@ const MOST: usize = 256;
 /// The condition that ends a wait.
 #[derive(Clone, Copy, Debug)]
 enum WaitCondition {
-    /// `found - value` is not negative, with wrap-around.
+    /// `found - value`, with wrap-around, is not negative as a signed number of the value's width.
     Reached,
     Equal,
     /// `found & value` is not 0.

@@ -182,8 +182,8 @@ pub(crate) fn work(operation: &Operation) -> Result<Option<(Work, u64)>> {
             };
             (Work::Run(Box::new(task)), 0)
         }
-        // The launch of a graph submits the operations of a batch and the nodes of child graphs and bodies one by one,
-        // and treats events itself.
+        // The launch of a graph submits the operations of a batch and the nodes of child graphs one by one, and treats
+        // conditional nodes and events itself. The others have no work.
         Operation::Operations(_)
         | Operation::Child(_)
         | Operation::Conditional(_)

@@ -10,7 +10,9 @@ use std::sync::Arc;
 /// Work whose races are findings of checkers.
 pub(crate) struct Ordered {
     checkers: Vec<Checker>,
+    /// Name of the kernel; empty for other work.
     kernel: String,
+    /// The work as findings describe it.
     description: String,
 }
 
@@ -42,7 +44,7 @@ impl Ordered {
         Self::new("", || format!("a fill of {bytes} bytes"))
     }
 
-    /// Returns accesses of the program's own code, as [`new`](Self::new) does.
+    /// Returns the program's own code as work. Returns `None` in the same cases as [`new`](Self::new).
     pub(super) fn host() -> Option<Self> {
         Self::new("", || "the program's own code".to_owned())
     }

@@ -132,9 +132,9 @@ mod tests {
         assert_eq!(shown, "\r\u{1b}[Ksaxpy: 3 of 64 blocks, 2 s");
     }
 
-    /// Text that the kernel of the first test wrote.
+    /// Text that the kernel of `any_kernel_shows_its_progress_and_keeps_its_fault` wrote.
     static WRITTEN: Mutex<String> = Mutex::new(String::new());
-    /// Text that the kernel of the second test wrote.
+    /// Text that the kernel of `an_abandoned_kernel_leaves_no_line` wrote.
     static ABANDONED: Mutex<String> = Mutex::new(String::new());
 
     /// A kernel of several pieces that fails. [`Shown`] wraps any kernel, so this is not an [`Execution`].

@@ -1,4 +1,4 @@
-//! Rectangles and boxes in memory: rows of bytes at a fixed pitch, in slices.
+//! Rectangles and boxes in memory and in arrays: slices of rows of bytes, at a fixed pitch.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ impl Side {
         }
     }
 
-    /// Returns the range that the side covers. `host` turns an address and a length into memory of the program, which
-    /// the caller keeps valid.
+    /// Returns the range that the side covers. The extent must not be empty. `host` turns an address and a length into
+    /// memory of the program, which the caller keeps valid.
     pub(crate) fn region(&self, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Region> {
         if let Base::Array(handle, level) = self.base {
             return self.in_array(extent, handle, level);
@@ -208,7 +208,7 @@ impl Extent {
 pub(crate) const MOST_ROWS: u64 = 4096;
 
 impl Located {
-    /// Returns the rows of a copy, for the check of races.
+    /// Returns the rows of a copy, at most [`MOST_ROWS`] of them, for the check of races.
     pub(crate) fn spans(&self, extent: Extent, writes: bool) -> Vec<Span> {
         let MemoryPlace::Device(allocation, address) = self.place else {
             return Vec::new();
