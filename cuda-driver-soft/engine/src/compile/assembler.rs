@@ -266,7 +266,7 @@ impl Assembler {
     /// Adds an instruction.
     pub(super) fn push(&mut self, code: Code, operands: &[Operand]) {
         match encoding::bytes_of(code, operands) {
-            Some(bytes) => self.code.extend_from_slice(bytes.written()),
+            Some(bytes) => bytes.add_to(&mut self.code),
             None => self.push_rare(encoding::instruction(code, operands)),
         }
     }
@@ -347,11 +347,11 @@ impl Assembler {
     }
 
     pub(super) fn ret(&mut self) {
-        self.push_rare(Some(Instruction::with(Code::Retnq)));
+        self.code.push(0xc3);
     }
 
     pub(super) fn vzeroupper(&mut self) {
-        self.push_rare(Some(Instruction::with(Code::VEX_Vzeroupper)));
+        self.code.extend_from_slice(&[0xc5, 0xf8, 0x77]);
     }
 
     pub(super) fn push_register(&mut self, register: Gpr) {
@@ -469,8 +469,8 @@ impl Assembler {
         } else if let Ok(number) = i32::try_from(bits.cast_signed()) {
             self.alu(Alu::Mov, Width::Bits64, d, Word::Imm(number));
         } else {
-            let register = Register::RAX + u32::from(d.0);
-            self.push_rare(Instruction::with2(Code::Mov_r64_imm64, register, bits).ok());
+            self.code.extend_from_slice(&[0x48 | d.0 >> 3, 0xb8 | d.0 & 7]);
+            self.code.extend_from_slice(&bits.to_le_bytes());
         }
     }
 

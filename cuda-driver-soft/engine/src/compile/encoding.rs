@@ -150,12 +150,20 @@ impl Bytes {
     };
 
     /// Returns the bytes.
-    pub(super) fn written(&self) -> &[u8] {
+    fn written(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
+    /// Adds the bytes to code. Copying all of the room is faster than copying some of it.
+    pub(super) fn add_to(&self, code: &mut Vec<u8>) {
+        let end = code.len() + self.length;
+        code.extend_from_slice(&self.bytes);
+        code.truncate(end);
+    }
+
     fn push(&mut self, byte: u8) {
-        self.bytes[self.length] = byte;
+        // The length never reaches the limit: the remainder only spares a comparison.
+        self.bytes[self.length % MOST_BYTES] = byte;
         self.length += 1;
     }
 

@@ -51,6 +51,24 @@ enum Action {
 struct Line {
     action: Action,
     sources: [Option<Term>; 3],
+    /// The number of the last line that reads the result; `usize::MAX` if it is a result of the formula, and 0 if
+    /// nothing reads it.
+    last: usize,
+    /// The register of the result, when the line has been written.
+    place: Ymm,
+}
+
+/// Room for the lines of most formulas, which is less than 1 KB: larger pieces of memory take longer to allocate.
+const MANY_LINES: usize = 12;
+
+impl Line {
+    /// Returns the numbers of the lines whose results the line reads.
+    fn results(&self) -> impl Iterator<Item = usize> + use<> {
+        self.sources.into_iter().filter_map(|source| match source {
+            Some(Term::Result(number)) => Some(number),
+            _ => None,
+        })
+    }
 }
 
 /// A formula for one part of a result.
@@ -77,14 +95,19 @@ impl<'e, 'a> Formula<'e, 'a> {
     fn new(emitter: &'e mut Emitter<'a>, dry: bool) -> Self {
         Formula {
             emitter,
-            lines: Vec::new(),
+            lines: Vec::with_capacity(MANY_LINES),
             dry,
             used: [false; 3],
         }
     }
 
     fn line(&mut self, action: Action, sources: [Option<Term>; 3]) -> Term {
-        self.lines.push(Line { action, sources });
+        self.lines.push(Line {
+            action,
+            sources,
+            last: 0,
+            place: Ymm(0),
+        });
         Term::Result(self.lines.len() - 1)
     }
 
@@ -188,41 +211,36 @@ impl<'e, 'a> Formula<'e, 'a> {
 
     /// Writes the instructions, with the registers `pool` for intermediate values and `to` for the results. Returns the
     /// number of registers that are needed.
-    fn write<const N: usize>(self, results: [Term; N], to: [Ymm; N], pool: &[Ymm]) -> usize {
-        let mut last = vec![0; self.lines.len()];
-        for (at, line) in self.lines.iter().enumerate() {
-            for source in line.sources.into_iter().flatten() {
-                if let Term::Result(number) = source {
-                    last[number] = at;
-                }
+    fn write<const N: usize>(mut self, results: [Term; N], to: [Ymm; N], pool: &[Ymm]) -> usize {
+        for at in 0..self.lines.len() {
+            for number in self.lines[at].results() {
+                self.lines[number].last = at;
             }
         }
         for result in results {
             if let Term::Result(number) = result {
-                last[number] = usize::MAX;
+                self.lines[number].last = usize::MAX;
             }
         }
-        let mut homes = Homes {
-            pool,
-            busy: vec![false; pool.len()],
-            most: 0,
-        };
-        let mut places: Vec<Ymm> = Vec::with_capacity(self.lines.len());
-        for (at, line) in self.lines.iter().enumerate() {
+        let mut homes = Homes { pool, busy: 0, most: 0 };
+        for at in 0..self.lines.len() {
+            let (before, [line, behind @ ..]) = self.lines.split_at_mut(at) else {
+                break;
+            };
             let source = |term: Option<Term>| match term {
-                Some(Term::Result(number)) => Some(Source::Ymm(places[number])),
+                Some(Term::Result(number)) => Some(Source::Ymm(before[number].place)),
                 Some(Term::Place(source)) => Some(source),
                 None => None,
             };
             let [a, b, c] = line.sources.map(source);
-            // Sources that must be in a register, but are not.
-            let (mut loaded, mut extra) = (Vec::new(), Vec::new());
+            // Sources that must be in a register, but are not: two at most.
+            let mut loaded = [None; 2];
             let mut in_register = |homes: &mut Homes<'_>, source: Source| match source {
                 Source::Ymm(ymm) => ymm,
                 Source::Mem(_) => {
                     let ymm = homes.take();
-                    loaded.push((ymm, source));
-                    extra.push(ymm);
+                    let free = usize::from(loaded[0].is_some());
+                    loaded[free] = Some((ymm, source));
                     ymm
                 }
             };
@@ -240,17 +258,13 @@ impl<'e, 'a> Formula<'e, 'a> {
                 Action::Blend(_) => c.map(|c| in_register(&mut homes, c)),
                 _ => None,
             };
-            let ends = |number: usize| last[number] == at;
+            let ends = |number: usize| before[number].last == at;
             let free = |homes: &mut Homes<'_>| {
-                for term in line.sources.into_iter().flatten() {
-                    if let Term::Result(number) = term
-                        && ends(number)
-                    {
-                        homes.free(places[number]);
-                    }
+                for number in line.results().filter(|number| ends(*number)) {
+                    homes.free(before[number].place);
                 }
-                for ymm in &extra {
-                    homes.free(*ymm);
+                for (ymm, _) in loaded.into_iter().flatten() {
+                    homes.free(ymm);
                 }
             };
             let is_result = results.iter().position(|result| *result == Term::Result(at));
@@ -259,17 +273,14 @@ impl<'e, 'a> Formula<'e, 'a> {
                 // The register's old value may still be read: by later lines, or by this line if it writes before it
                 // reads.
                 let factor = matches!(line.action, Action::Fused(_)) && line.sources[..2].iter().copied().any(reads);
-                !factor
-                    && !self.lines[at + 1..]
-                        .iter()
-                        .any(|line| line.sources.into_iter().any(reads))
+                !factor && !behind.iter().any(|line| line.sources.into_iter().any(reads))
             });
             // The sum of a fused instruction replaces its addend.
             let addend = match (line.action, line.sources[2]) {
                 (Action::Fused(_), Some(Term::Result(number)))
                     if ends(number) && line.sources[..2].iter().all(|s| *s != Some(Term::Result(number))) =>
                 {
-                    Some(places[number])
+                    Some(before[number].place)
                 }
                 _ => None,
             };
@@ -294,15 +305,15 @@ impl<'e, 'a> Formula<'e, 'a> {
                     homes.take()
                 }
             };
-            places.push(d);
+            line.place = d;
+            if line.last == 0 && is_result.is_none() {
+                homes.free(d);
+            }
             if self.dry {
-                if last[at] == 0 && is_result.is_none() {
-                    homes.free(d);
-                }
                 continue;
             }
             let asm = &mut self.emitter.asm;
-            for (ymm, source) in loaded {
+            for (ymm, source) in loaded.into_iter().flatten() {
                 asm.load(ymm, source);
             }
             match (line.action, a, b, c) {
@@ -352,14 +363,11 @@ impl<'e, 'a> Formula<'e, 'a> {
                 (Action::Broadcast(width, gpr), ..) => asm.broadcast_gpr(width, d, gpr),
                 _ => {}
             }
-            if last[at] == 0 && is_result.is_none() {
-                homes.free(d);
-            }
         }
         if !self.dry {
             for (result, to) in results.into_iter().zip(to) {
                 match result {
-                    Term::Result(number) => self.emitter.asm.load(to, Source::Ymm(places[number])),
+                    Term::Result(number) => self.emitter.asm.load(to, Source::Ymm(self.lines[number].place)),
                     Term::Place(source) => self.emitter.asm.load(to, source),
                 }
             }
@@ -383,41 +391,36 @@ fn takes_memory(code: Code) -> bool {
 struct Homes<'p> {
     /// Empty in a dry run, which has any number of registers.
     pool: &'p [Ymm],
-    busy: Vec<bool>,
+    /// A bit for each register that is in use. Registers without a bit are not recorded: a kernel that needs them is
+    /// not compiled.
+    busy: u64,
     most: usize,
 }
 
 impl Homes<'_> {
     fn take(&mut self) -> Ymm {
-        let free = self.busy.iter().position(|busy| !busy).unwrap_or(self.busy.len());
-        if free == self.busy.len() {
-            self.busy.push(false);
-        }
-        self.busy[free] = true;
+        let free = self.busy.trailing_ones() as usize;
         self.most = self.most.max(free + 1);
-        match self.pool.get(free) {
-            Some(ymm) => *ymm,
-            // The numbers beyond the machine's registers occur in a dry run, and if there are too few registers: then
-            // the kernel is not compiled.
-            None => Ymm(64 + free as u8),
-        }
+        // The numbers beyond the machine's registers occur in a dry run, and if there are too few registers: then the
+        // kernel is not compiled.
+        let ymm = self.pool.get(free).copied().unwrap_or(Ymm(64 + free as u8));
+        self.keep(ymm);
+        ymm
     }
 
-    fn at(&self, ymm: Ymm) -> Option<usize> {
-        let real = self.pool.iter().position(|y| *y == ymm);
-        real.or_else(|| ymm.0.checked_sub(64).map(usize::from))
+    /// Returns the bit of a register; 0 if it is not one for intermediate values.
+    fn bit(&self, ymm: Ymm) -> u64 {
+        let real = self.pool.iter().position(|y| *y == ymm).map(|at| at as u32);
+        let at = real.or_else(|| ymm.0.checked_sub(64).map(u32::from));
+        at.and_then(|at| 1u64.checked_shl(at)).unwrap_or(0)
     }
 
     fn free(&mut self, ymm: Ymm) {
-        if let Some(at) = self.at(ymm).filter(|at| *at < self.busy.len()) {
-            self.busy[at] = false;
-        }
+        self.busy &= !self.bit(ymm);
     }
 
     fn keep(&mut self, ymm: Ymm) {
-        if let Some(at) = self.at(ymm).filter(|at| *at < self.busy.len()) {
-            self.busy[at] = true;
-        }
+        self.busy |= self.bit(ymm);
     }
 }
 
