@@ -1,5 +1,5 @@
 //! The build script. By default, it only prints directives for cargo. With the feature `bindgen`, it runs the generator
-//! on the user's `cuda.h`; with `link`, it gives the linker a library to link against.
+//! on the user's `cuda.h`; with `link` on Linux, it gives the linker a library to link against.
 
 #[cfg(feature = "bindgen")]
 #[path = "build/generate.rs"]

@@ -26,7 +26,7 @@ pub(crate) fn read(work: impl FnOnce() -> Result<Model, String>) -> Result<Model
     outcome.map_err(|error| explained(&error))
 }
 
-/// Returns the error with its cause and the fix.
+/// Returns the error, with its cause if it is known, and with the fix.
 fn explained(error: &str) -> String {
     if error.contains("Unable to find libclang") {
         return format!(
@@ -38,7 +38,7 @@ fn explained(error: &str) -> String {
     if error.contains("'stddef.h' file not found") {
         return format!(
             "libclang was found, but not its headers. Install them (Debian and Ubuntu: \
-             libclang-common-N-dev with libclang's number), or set BINDGEN_EXTRA_CLANG_ARGS to `-resource-dir FOLDER`, the \
+             libclang-common-N-dev, where N is libclang's version), or set BINDGEN_EXTRA_CLANG_ARGS to `-resource-dir FOLDER`, the \
              folder that holds include/stddef.h, {OFF}.\n{error}"
         );
     }
@@ -63,8 +63,8 @@ fn searched() -> String {
             format!("in LIBCLANG_PATH ({path}), which is the only place searched while it is set")
         }
         None => format!(
-            "in the folders that llvm-config names, {}, {}, or in the usual folders of this system (/usr/lib*, \
-             /usr/local/lib* and below)",
+            "in the folders that llvm-config names, {}, {}, or in the usual folders of this system (on Linux \
+             /usr/lib*, /usr/local/lib* and below)",
             set("LD_LIBRARY_PATH"),
             set("LIBRARY_PATH")
         ),

@@ -1,6 +1,6 @@
-//! Generates the tables of numbers behind `Function` and `Parameter`, and the names of enumeration values. Macros could
-//! derive the numbers from the table of functions, but about ten thousand macro calls take too long to compile. Tables
-//! of structs instead of plain numbers would take four times as long to compile.
+//! Generates the tables of numbers behind `Function` and `Parameter`, and the values and names of enumerations. Macros
+//! could derive the numbers from the table of functions, but about ten thousand macro calls take too long to compile.
+//! Tables of structs instead of plain numbers would take four times as long to compile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ impl Text {
     }
 }
 
-/// Returns the text of the file.
+/// Returns the text of `facts.rs` after its first line.
 pub(crate) fn facts(model: &Model, registry: &[Entry]) -> String {
     let entries = in_order(registry);
     let place = |symbol: &str| entries.iter().position(|entry| entry.symbol == symbol);

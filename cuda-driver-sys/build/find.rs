@@ -22,9 +22,10 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
         };
         let toolkit = Path::new(&toolkit);
         let mut folders = vec![toolkit.join("include")];
-        // Toolkits for other processors, and conda's; the headers of all targets are the same.
+        // Toolkits for other processors and conda's have a folder for each target; its headers are the same for all.
         let targets = ["x86_64-linux", "aarch64-linux", "sbsa-linux"];
         folders.extend(targets.map(|target| toolkit.join("targets").join(target).join("include")));
+        // The variable may name the include folder itself.
         folders.push(toolkit.to_owned());
         return holds_header(&folders, &mut tried).ok_or_else(|| {
             format!(
@@ -70,6 +71,7 @@ fn from_pkg_config() -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the include folders of toolkits and distributions.
 fn usual() -> Vec<PathBuf> {
     let fixed = [
         "/usr/local/cuda/include",

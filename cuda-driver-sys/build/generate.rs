@@ -1,6 +1,6 @@
 //! Generates the raw bindings from `cuda.h`.
 //!
-//! `cargo xtask generate` and, with the feature `bindgen`, `build.rs` both include this file. bindgen reads the header;
+//! The crate `xtask` and, with the feature `bindgen`, `build.rs` include this file. bindgen reads the header;
 //! `model` sorts its items into constants, enumerations, records, aliases and functions; `render` writes the Rust
 //! source, which contains no comment of the header.
 
@@ -33,7 +33,7 @@ pub(crate) struct Input {
     pub(crate) include: PathBuf,
     /// The path of `wrapper.h`.
     pub(crate) wrapper: PathBuf,
-    /// For instance `-resource-dir …` for a libclang without its own headers.
+    /// Further arguments, for instance `-resource-dir …` for a libclang without its own headers.
     pub(crate) clang_args: Vec<String>,
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
     let left_out = merge::left_out(&committed, &registry, &header);
     if !left_out.is_empty() {
         println!(
-            "cargo::warning={} has functions that the bindings do not get, since only a header of a newer CUDA version \
-             than theirs adds functions: {}",
+            "cargo::warning={} declares functions that are not added to the bindings, because its CUDA version is not \
+             newer than theirs: {}",
             place.display(),
             left_out.join(", ")
         );
@@ -97,8 +97,8 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
     let mut builder = bindgen::Builder::default()
         .header(path_text(&input.wrapper)?)
         .clang_arg(format!("-I{}", path_text(&input.include)?))
-        // With a standard before C11, the header drops the alignment of CUtensorMap. The macro makes it declare all
-        // variants of functions.
+        // With a standard before C11, the header drops the alignment of CUtensorMap. The macro makes the header declare
+        // all variants of functions.
         .clang_args(["-x", "c", "-std=c17", "-D__CUDA_API_VERSION_INTERNAL"])
         .clang_args(&input.clang_args)
         .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|_| "bindgen does not know Rust 1.85".to_owned())?)

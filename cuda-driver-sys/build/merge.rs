@@ -21,8 +21,8 @@ const CHANGED_VALUES: &[(&str, &[i128])] = &[
     ("CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR", &[94, 123]),
 ];
 
-/// Records whose size or alignment changed, and all pairs of these. No function takes a pointer to a record whose size
-/// changed.
+/// Records whose size or alignment changed, and all their pairs of size and alignment. No function takes a pointer to a
+/// record whose size changed.
 const CHANGED_LAYOUTS: &[(&str, &[(u64, u64)])] = &[
     ("CUtensorMap_st", &[(128, 64), (128, 128)]),
     ("CUdevSmResource_st", &[(4, 4), (12, 4), (16, 4), (20, 4)]),
@@ -61,7 +61,7 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
-/// Returns the functions of a header that the registry does not contain and [`merge`] does not add, because the
+/// Returns the functions of a header that the registry does not contain and that [`merge`] does not add, because the
 /// header's CUDA version is not newer than the bindings'. A header that a vendor extended has such functions.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn left_out<'a>(committed: &Model, registry: &[Entry], header: &'a Model) -> Vec<&'a str> {

@@ -29,7 +29,7 @@ pub(crate) struct Constant {
     pub(crate) value: i128,
 }
 
-/// One C enumeration; every value is a 32-bit pattern, whichever sign the compiler gives the enumeration.
+/// One C enumeration; every value is a 32-bit pattern, both in signed and in unsigned enumerations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Enumeration {
     /// The typedef.

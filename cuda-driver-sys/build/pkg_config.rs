@@ -1,4 +1,4 @@
-//! The names of the CUDA driver's library in pkg-config on this machine.
+//! The names that the CUDA driver's library may have in pkg-config on this machine.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub(crate) fn names() -> Vec<String> {
         .collect()
 }
 
-/// Returns the version in the line `cuda-12.4   description`.
+/// Returns the version in a line such as `cuda-12.4   description`.
 fn version(line: &str) -> Option<(u32, u32)> {
     let name = line.split_whitespace().next()?;
     let (major, minor) = name.strip_prefix("cuda-")?.split_once('.')?;

@@ -103,9 +103,9 @@ pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
 }
 
 /// Returns the CUDA version that introduced each export: the k-th smallest version of a base name belongs to its k-th
-/// variant with the same stream suffix. The suffixes are counted separately because 24 base names have a `_ptds` or
-/// `_ptsz` variant with a number, but none without. Base names whose numbers of variants and of versions differ are
-/// skipped; CUDA 12.9 has one.
+/// variant with the same stream suffix. The suffixes are counted separately, because the first variant of 24 base names
+/// has no twin: `cuMemcpyHtoD_v2_ptds` exists, `cuMemcpyHtoD_ptds` does not. Base names whose numbers of variants and
+/// of versions differ are skipped; CUDA 12.9 has one.
 pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap<String, u32> {
     let versions = typedef_versions(typedefs);
     let mut since = BTreeMap::new();

@@ -120,7 +120,8 @@ fn enumerations(model: &Model) -> String {
     out
 }
 
-/// Shortens `::core::ffi::c_int` and `::core::option::Option` to what `records.rs` imports.
+/// Shortens paths to their last segment: `records.rs` imports all of `core::ffi` for `::core::ffi::c_int`, and the
+/// prelude has `::core::option::Option`.
 struct ShortPaths;
 
 impl VisitMut for ShortPaths {
@@ -191,7 +192,7 @@ fn passed_by_value(model: &Model, registry: &[Entry]) -> BTreeSet<String> {
     found
 }
 
-/// Removes the derives that the macro `records!` implements in fewer words.
+/// Removes all derives except `Debug`. The macro `records!` implements `Copy` and `Clone` with less text.
 fn without_copy(item: &mut syn::Item) {
     let (syn::Item::Struct(syn::ItemStruct { attrs, .. }) | syn::Item::Union(syn::ItemUnion { attrs, .. })) = item
     else {
@@ -222,7 +223,7 @@ fn fields(item: &syn::Item) -> Vec<(String, syn::Type)> {
     named.collect()
 }
 
-/// Returns the members that C programs access without naming their union.
+/// Returns a call of the macro `anonymous_members!` with the members that C programs access without naming their union.
 fn anonymous_members(model: &Model) -> String {
     let mut out = String::from("\nanonymous_members! {\n");
     for record in &model.records {
@@ -268,8 +269,8 @@ fn page(group: &str) -> String {
 }
 
 /// Returns the end of a function's line. The documentation is two string literals: sentences of its own, with `note` as
-/// the last one, and a paragraph that functions of the same age and group share, so that it is stored once. Then comes
-/// the function in `calls/arity.rs` that makes calls with this number of arguments.
+/// the last one, and a paragraph that functions of the same CUDA version and group share, so that it is stored once.
+/// Then comes the function in `calls/arity.rs` that makes calls with this number of arguments.
 fn end_of_line(entry: &Entry, note: &str) -> String {
     let own = [entry.does.as_str(), note]
         .into_iter()
@@ -285,7 +286,7 @@ fn end_of_line(entry: &Entry, note: &str) -> String {
     )
 }
 
-/// Returns the other names of C, each with its function.
+/// Returns C's names that differ from their function's symbol, each with its function, sorted by name.
 fn plain(registry: &[Entry]) -> Vec<(&str, &Entry)> {
     let mut plain: Vec<(&str, &Entry)> = registry
         .iter()
@@ -408,8 +409,8 @@ fn numbers(registry: &[Entry]) -> String {
     out
 }
 
-/// Returns the table of functions for other crates. A crate's metadata contains the tokens of its macros, so this one
-/// has only the columns that other crates use.
+/// Returns the table of functions for other crates. A crate's metadata contains the tokens of its macros, so this
+/// macro has only the columns that other crates use.
 fn table(registry: &[Entry]) -> String {
     let mut out = String::from(
         "/// Expands `$callback!` once with all exports in one list.\n///\n\

@@ -174,7 +174,7 @@ fn agree(ours: &Class, theirs: &Class) -> bool {
                 align: their_align,
             },
         ) => {
-            // Records of the same name are compared elsewhere, with their expected differences.
+            // `merge::differences` compares records of the same name, with their expected differences.
             name == their_name
                 || (size, align) == (their_size, their_align)
                 || REPLACED_RECORDS.contains(&(their_name.as_str(), name.as_str()))

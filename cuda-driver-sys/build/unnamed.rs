@@ -1,8 +1,8 @@
 //! Names structures and unions that have no name in the header.
 //!
-//! bindgen numbers them in the order of the header, so that a new member in a release would rename the others. Here
-//! they are named after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an anonymous union
-//! belong to the record around it, as in C: `CUmemLocation_st__localized`.
+//! bindgen numbers them in the order of the header, so a member that a release inserts would rename those after it.
+//! This module names them after the member whose type they are: `CUDA_RESOURCE_DESC_st__res`. The members of an
+//! anonymous union belong to the record around it, as in C: `CUmemLocation_st__localized`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,12 @@ struct Named {
     prefix: String,
 }
 
-/// Names the unnamed records after their members, and hides the records of anonymous members from the documentation.
+/// Names the unnamed records after the members whose types they are. Hides anonymous members and their records from the
+/// documentation.
 ///
 /// # Errors
-/// An unnamed record that is not the type of a member, or two with the same generated name.
+/// An unnamed record that is not the type of a member, an unnamed type that is not a record, or two records with the
+/// same name.
 pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
     let mut names: BTreeMap<String, Named> = BTreeMap::new();
     // A record comes before those inside it.
@@ -58,7 +60,7 @@ pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
 
     let mut taken: BTreeSet<&str> = model.records.iter().map(|r| r.name.as_str()).collect();
     for (numbered, named) in &names {
-        // For instance an enumeration inside a record, which no header had before.
+        // For instance an enumeration inside a record, which no known header has.
         if !taken.contains(numbered.as_str()) {
             return Err(format!("{numbered}, the type of {}, is not a record", named.name));
         }

@@ -40,7 +40,7 @@ fn describe(code: CUresult) -> String {
         if code != CUresult::CUDA_SUCCESS || text.is_null() {
             return None;
         }
-        // SAFETY: as above.
+        // SAFETY: the driver wrote a pointer to a constant string.
         let text = unsafe { CStr::from_ptr(text) };
         Some(text.to_string_lossy().into_owned())
     };
