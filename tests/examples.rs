@@ -79,11 +79,11 @@ fn vector_add_with_a_driver_that_cannot_be_loaded() {
     assert!(out.is_empty(), "{out}");
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("/no/such/file"), "{err}");
-    assert!(!err.contains("CUDA_DRIVER is"), "{err}");
+    assert!(!err.contains("CUDA_DRIVER must be"), "{err}");
     // A misspelt driver name.
     let output = run(&path, Some("sofware"), &[]);
     let err = text(&output.stderr);
-    let advice = "; CUDA_DRIVER is `software`, `system` or a path\n";
+    let advice = "; CUDA_DRIVER must be `software`, `system` or a path\n";
     assert!(err.contains("sofware") && err.ends_with(advice), "{err}");
     // An empty variable counts as unset.
     let output = run(&path, Some(""), &[]);

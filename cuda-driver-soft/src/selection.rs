@@ -51,7 +51,7 @@ impl fmt::Display for SelectionError {
         }
         let is_word = !self.asked.contains(std::path::MAIN_SEPARATOR);
         if is_word && self.asked != "system" {
-            write!(f, "; {VARIABLE} is `software`, `system` or a path")?;
+            write!(f, "; {VARIABLE} must be `software`, `system` or a path")?;
         }
         Ok(())
     }
@@ -197,8 +197,8 @@ impl Selection {
         &self.source
     }
 
-    /// Returns the driver in one line: the path and version of a library, or `software`, with the reason unless
-    /// [`Prefer::Software`] chose it.
+    /// Returns the driver in one line: the path and version of a library, or `software` and the reason for it. The
+    /// reason is missing if `CUDA_DRIVER` is not set and [`Prefer::Software`] decided.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

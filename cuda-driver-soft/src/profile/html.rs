@@ -42,7 +42,7 @@ pub(super) fn text(report: &Report) -> String {
     );
     page.push_str(
         "<p>Counted by the software CUDA driver. Instructions are PTX instructions of warps; all numbers are the same on every \
-         machine and in every run.</p>\n",
+         machine and in every run, unless threads race or wait for other blocks.</p>\n",
     );
     if kernels.is_empty() {
         page.push_str("<p>No kernels were launched.</p>\n");

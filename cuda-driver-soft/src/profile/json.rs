@@ -1,7 +1,8 @@
 //! A profile as JSON.
 //!
-//! An object with `version` (1) and `launches`. A launch has the kernel's name, its configuration, `fault` if it has
-//! failed, `total` and `instructions`. `total` has all counters; `counters` of an instruction has those that are not 0.
+//! The profile is an object with `version` (1) and `launches`. A launch has the kernel's name, its configuration,
+//! `fault` if it has failed, `total` and `instructions`. `total` has all counters; `counters` of an instruction has
+//! those that are not 0.
 
 use engine::count::{Counters, InstructionProfile, LaunchProfile};
 

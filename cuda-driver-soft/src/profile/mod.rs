@@ -34,7 +34,7 @@ static WHOLE: OnceLock<Option<Collection>> = OnceLock::new();
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The guards of this thread.
+    /// The profiles that guards of this thread collect, with the numbers of the guards.
     static GUARDS: RefCell<Vec<(u64, Collection)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -68,8 +68,9 @@ pub struct Profile {
 /// branches, sectors, bank conflicts, atomic conflicts and time at barriers.
 ///
 /// The numbers depend on the kernels and their data only. They are the same on every machine and for every number of
-/// host threads, so tests can assert them. Launches of other threads are not counted, so that tests can run in
-/// parallel. Kernels run slower while they are counted.
+/// host threads, so tests can assert them; the exceptions are kernels whose threads race or wait for other blocks.
+/// Launches of other threads are not counted, so that tests can run in parallel. Kernels run slower while they are
+/// counted.
 ///
 /// ```
 /// # use std::ptr::null_mut;

@@ -12,7 +12,7 @@ pub struct Report {
     pub launches: Vec<LaunchProfile>,
 }
 
-/// The sum of all launches of one kernel.
+/// The sum of all launches of one kernel. Kernels of the same name in different modules count as one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KernelReport<'r> {

@@ -6,7 +6,7 @@ use engine::count::LaunchProfile;
 
 use super::report::{KernelReport, LineReport, Report};
 
-/// Number of source lines that the table shows for each kernel: those with the most instructions.
+/// Maximum number of source lines that the table shows for each kernel. It shows those with the most instructions.
 const MOST_LINES: usize = 12;
 
 /// Returns a number with commas between groups of three digits, such as `12,345`.

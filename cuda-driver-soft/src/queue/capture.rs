@@ -107,7 +107,7 @@ pub(crate) struct Captures {
 /// The number of active captures. Usually 0; then the lock is not taken.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the captures of the process.
+/// Locks and returns the captures of the process.
 pub(crate) fn captures() -> MutexGuard<'static, Captures> {
     static CAPTURES: LazyLock<Mutex<Captures>> = LazyLock::new(Mutex::default);
     CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -200,7 +200,8 @@ impl Captures {
         ACTIVE.store(self.all.len(), Relaxed);
     }
 
-    /// Removes and returns the capture that this stream began.
+    /// Removes and returns the capture that this stream began. A stream that only joined its capture cannot end it: the
+    /// capture becomes invalid, and the result is `CUDA_ERROR_STREAM_CAPTURE_UNMATCHED`.
     pub(crate) fn end(&mut self, stream: StreamKey) -> Result<Capture> {
         let (id, capture) = self.of(stream).ok_or(Error::CUDA_ERROR_ILLEGAL_STATE)?;
         if capture.origin != stream.key() {

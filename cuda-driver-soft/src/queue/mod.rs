@@ -1,4 +1,5 @@
-//! Streams as queues: the scheduler of all work, the order of work within a context, and stream capture.
+//! Streams as queues: the scheduler of all work, the order of work within a context, stream capture, and the edges
+//! between the nodes of graphs.
 #![forbid(unsafe_code)]
 
 pub(crate) mod capture;

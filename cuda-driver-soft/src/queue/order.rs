@@ -57,10 +57,12 @@ struct Known {
 /// The order of all tasks that the host has not waited for.
 #[derive(Default)]
 struct Order {
+    /// The tasks that the host has waited for.
     host: Arc<Reach>,
     /// The last number of each chain.
     chains: Reach,
     tasks: HashMap<TaskId, Known>,
+    /// The last serial number.
     serial: u64,
 }
 

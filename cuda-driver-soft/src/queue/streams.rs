@@ -46,9 +46,10 @@ struct Tail {
 /// The last task of each queue of a context.
 #[derive(Default)]
 pub(crate) struct Queues {
+    /// The last task of the legacy stream; 0 for none.
     legacy: TaskId,
     tails: HashMap<QueueId, Tail>,
-    /// The task that all new work waits for, and all calls that wait; 0 for none.
+    /// The task that all new work and all calls that wait for a queue wait for; 0 for none.
     gate: TaskId,
     /// Last tasks of destroyed streams.
     orphans: Vec<Tail>,
@@ -121,9 +122,9 @@ impl Queues {
         self.sweep_at = 2 * self.tails.len();
     }
 
-    /// Returns the tasks that must be done for a queue to be idle, among them the gate. For the legacy stream, this includes the tasks of
-    /// blocking streams. Its last task waits for all older tasks of blocking streams, so those are left out: otherwise
-    /// many streams with pending work would take memory for each pair of them.
+    /// Returns the tasks that must be done for a queue to be idle, among them the gate. For the legacy stream, this
+    /// includes the tasks of blocking streams. Its last task waits for all older tasks of blocking streams, so those are
+    /// left out: otherwise many streams with pending work would take memory for each pair of them.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
         let gate = (self.gate != 0).then_some(self.gate);
         match queue {
@@ -146,7 +147,7 @@ impl Queues {
         }
     }
 
-    /// Returns the last tasks of all queues, and the gate.
+    /// Returns the last tasks of all queues and of destroyed streams, and the gate.
     pub(crate) fn all_tails(&self) -> Vec<TaskId> {
         let all = self
             .tails

@@ -1,5 +1,5 @@
-//! State of the process: the gate, the settings, the profiles of devices and the tables of handles. It is independent
-//! of the types of objects.
+//! State of the process: the gate, the settings, the profiles of devices, the result codes and the tables of handles.
+//! It is independent of the types of objects.
 #![forbid(unsafe_code)]
 
 pub(crate) mod error;

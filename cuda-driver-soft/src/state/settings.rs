@@ -1,4 +1,5 @@
-//! Settings from environment variables: the reported version, the devices and their memory.
+//! Settings from environment variables: the reported version, the devices and their memory; and the PTX versions that a
+//! driver of the reported version accepts.
 
 use std::sync::OnceLock;
 

@@ -8,12 +8,12 @@ use crate::queue::scheduler::tasks::Wake;
 
 impl Scheduler {
     /// Polls all conditions. Returns true if one of them holds or has failed, which ends its task.
-    pub(super) fn ask_conditions(&self) -> bool {
+    pub(super) fn poll_conditions(&self) -> bool {
         // The lock is not held, because a condition may take other locks.
-        let asked = std::mem::take(&mut self.lock().conditions);
+        let polled = std::mem::take(&mut self.lock().conditions);
         let mut not_yet = BTreeMap::new();
         let mut held = Vec::new();
-        for (id, mut condition) in asked {
+        for (id, mut condition) in polled {
             match condition() {
                 Ok(false) => {
                     not_yet.insert(id, condition);

@@ -29,7 +29,7 @@ mod threads;
 #[derive(Default)]
 pub(crate) struct Scheduler {
     state: Mutex<Tasks>,
-    /// Signalled when a task is finished.
+    /// Signalled when tasks have changed, for threads that wait for a task.
     done: Condvar,
     /// Signalled when there is work for workers.
     work: Condvar,
@@ -101,13 +101,14 @@ impl Scheduler {
         id == 0 || !self.lock().tasks.contains_key(&id)
     }
 
-    /// Returns true if all of these tasks are done, and then writes their output.
+    /// Returns true if all of these tasks are done, and then writes kernel output. If they are not, polls conditions
+    /// and, without workers, does a piece of work.
     pub(crate) fn are_done(&self, ids: &[TaskId]) -> bool {
         let mut state = self.lock();
         if !state.are_done(ids) {
             if !state.conditions.is_empty() {
                 drop(state);
-                self.ask_conditions();
+                self.poll_conditions();
                 state = self.lock();
             }
             state = self.help(state);
@@ -152,7 +153,7 @@ impl Scheduler {
         state
     }
 
-    /// Writes the output of finished kernels. The NVIDIA driver also writes it in the thread that queries or waits for
+    /// Writes the kernel output that was kept. The NVIDIA driver also writes it in the thread that queries or waits for
     /// the work.
     fn write_printed(&self, state: MutexGuard<'_, Tasks>) {
         let prints = state.prints;
@@ -212,7 +213,7 @@ impl Scheduler {
             }
             if !state.conditions.is_empty() {
                 drop(state);
-                let held = self.ask_conditions();
+                let held = self.poll_conditions();
                 state = self.lock();
                 if held || !state.tasks.contains_key(&id) {
                     continue;

@@ -160,7 +160,7 @@ impl Scheduler {
         self.unlock(state, wake);
         if conditions {
             // This work may make a condition true.
-            self.ask_conditions();
+            self.poll_conditions();
         }
     }
 
@@ -205,7 +205,7 @@ impl Scheduler {
         self.finish(id, None);
     }
 
-    /// Wakes the threads that a change concerns, and releases the lock. Then starts threads and drops discarded values,
+    /// Wakes the threads that a change concerns, and releases the lock. Then drops discarded values and starts threads,
     /// which is slow.
     pub(super) fn unlock(&self, mut state: MutexGuard<'_, Tasks>, wake: Wake) {
         if state.waiting > 0 {
@@ -246,7 +246,7 @@ impl Scheduler {
         let mut state = self.lock();
         let mut naps = 0;
         let (mut idle_turns, mut neglected) = (0, false);
-        let mut asked = 0_u32;
+        let mut polls = 0_u32;
         loop {
             let wanted = neglected || state.has_large_work();
             if wanted
@@ -261,13 +261,13 @@ impl Scheduler {
             }
             if is_watcher && !state.conditions.is_empty() {
                 drop(state);
-                let held = self.ask_conditions();
+                let held = self.poll_conditions();
                 state = self.lock();
                 if held {
-                    asked = 0;
+                    polls = 0;
                     continue;
                 }
-                asked += 1;
+                polls += 1;
             }
             let conditions = !state.conditions.is_empty();
             let pending = !state.ready.is_empty() || !state.running.is_empty();
@@ -278,7 +278,7 @@ impl Scheduler {
                 let oldest = state.oldest();
                 state.workers.watching = true;
                 // A condition that has not come true for a while is polled less often.
-                let nap = match conditions && !pending && asked > NAPS {
+                let nap = match conditions && !pending && polls > NAPS {
                     true => LONG_NAP,
                     false => NAP,
                 };

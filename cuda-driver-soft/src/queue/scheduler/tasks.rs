@@ -73,16 +73,18 @@ pub(super) struct Discarded {
 pub(super) struct Running {
     pub(super) id: TaskId,
     pub(super) kernel: Arc<dyn Divisible>,
-    /// Number of threads that run a piece of it. The kernel accesses memory until this is 0.
+    /// Number of threads that run a piece of it. The kernel may access memory until this is 0.
     pub(super) inside: usize,
 }
 
-/// The state of the worker threads, which decides if waking one is useful.
+/// The state of the worker threads and of the thread for host functions.
 #[derive(Default)]
 pub(super) struct WorkerState {
+    /// Number of workers that sleep.
     pub(super) sleeping: usize,
     /// True if a sleeping worker wakes regularly to look for work that no thread has taken.
     pub(super) watching: bool,
+    /// True once a thread has begun to start the workers.
     pub(super) started: bool,
     /// True if the system refused all worker threads: threads that wait or query do the work.
     pub(super) refused: bool,
@@ -218,7 +220,8 @@ impl Tasks {
                 .any(|id| self.tasks.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
     }
 
-    /// Makes a task ready, whose dependencies are all done. A task without work is finished instead.
+    /// Makes a task ready whose dependencies are all done. A task that takes no time and, after a fault, a task that
+    /// waits for a condition are finished instead.
     pub(super) fn make_ready(&mut self, id: TaskId) -> Wake {
         let Some(task) = self.tasks.get_mut(&id) else {
             return Wake::default();
@@ -239,7 +242,7 @@ impl Tasks {
             Some(Work::Until(_)) if self.fault.is_some() => self.finish(id),
             Some(Work::Until(condition)) => {
                 self.conditions.insert(id, condition);
-                // Wakes a worker to poll the condition.
+                // Wakes the watcher, which polls the condition.
                 Wake {
                     small: true,
                     ..Wake::default()

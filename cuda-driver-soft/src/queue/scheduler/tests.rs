@@ -9,8 +9,10 @@ use crate::queue::work::{Divisible, Fault, WORTH_WAKING};
 
 /// A stand-in for a kernel of a given number of pieces.
 struct Pieces {
+    /// Number of pieces that are not done.
     left: AtomicU32,
-    taken: AtomicU32,
+    /// Number of pieces that no thread has taken.
+    untaken: AtomicU32,
     fault: Option<u32>,
 }
 
@@ -18,7 +20,7 @@ impl Pieces {
     fn new(count: u32, fault: Option<u32>) -> Arc<Self> {
         Arc::new(Pieces {
             left: AtomicU32::new(count),
-            taken: AtomicU32::new(count),
+            untaken: AtomicU32::new(count),
             fault,
         })
     }
@@ -26,7 +28,7 @@ impl Pieces {
 
 impl Divisible for Pieces {
     fn piece(&self) -> bool {
-        let taken = self.taken.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
+        let taken = self.untaken.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
         if taken.is_ok() {
             std::thread::yield_now();
             self.left.fetch_sub(1, SeqCst);
@@ -177,7 +179,8 @@ fn a_panic_ends_its_task_as_a_fault() {
     assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
 }
 
-/// A kernel whose pieces end once `open` is set. `inside` counts the threads that run it.
+/// A kernel whose pieces end once `open` is set. `inside` counts the threads that run it. If `panics` is set, the piece
+/// of a second thread panics.
 #[derive(Default)]
 struct Gated {
     inside: AtomicU32,
@@ -188,7 +191,7 @@ struct Gated {
 impl Divisible for Gated {
     fn piece(&self) -> bool {
         if self.inside.fetch_add(1, SeqCst) == 1 && self.panics {
-            panic!("on purpose, beside another thread");
+            panic!("on purpose, while another thread is inside");
         }
         while self.open.load(SeqCst) == 0 {
             std::thread::yield_now();
@@ -383,9 +386,9 @@ fn a_querying_thread_works_without_workers() {
     let host = scheduler.submit(&[], Work::Host(Box::new(|_| ())), 0);
     let pieces = Pieces::new(3, None);
     let last = scheduler.submit(&[host], kernel(&pieces), 0);
-    let asked = (1..100).find(|_| scheduler.are_done(&[host, last]));
+    let queries = (1..100).find(|_| scheduler.are_done(&[host, last]));
     // One query for the host function, and one for each piece.
-    assert_eq!(asked, Some(4));
+    assert_eq!(queries, Some(4));
 }
 
 #[test]
