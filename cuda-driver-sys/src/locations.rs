@@ -1,4 +1,4 @@
-//! Constructors of `CUmemLocation`, whose number is a member of an unnamed union.
+//! Constructors of `CUmemLocation`, whose `id` is a member of an unnamed union.
 #![forbid(unsafe_code)]
 
 use core::ffi::c_int;

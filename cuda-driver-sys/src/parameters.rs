@@ -52,7 +52,7 @@ impl Parameter {
         piece(TYPE_NAMES, *start as usize, *start as usize + *length as usize)
     }
 
-    /// Prints a value of this parameter without dereferencing it.
+    /// Prints a value of this parameter. A value that is a pointer is not dereferenced.
     ///
     /// # Safety
     /// `value` must point to a value of the parameter's type.
@@ -100,7 +100,7 @@ impl Function {
     #[must_use]
     pub fn parameters(self) -> &'static [Parameter] {
         const NUMBERS: usize = size_of::<Parameter>() / size_of::<u16>();
-        // In bounds: the table ends with a row whose first parameter is the end of all parameters.
+        // In bounds: the table of functions ends with a row that only marks the end of the last function's parameters.
         let (start, end) = (self.first_parameter(0), self.first_parameter(1));
         let numbers = &PARAMETERS[start * NUMBERS..end * NUMBERS];
         // SAFETY: a `Parameter` is `repr(C)` and consists of `NUMBERS` numbers, and the slice has `end - start` of

@@ -67,6 +67,7 @@ descriptions! {
     CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER: "the call needs a newer driver",
     CUDA_ERROR_DEVICE_UNAVAILABLE: "the device is busy or not available to this process",
     CUDA_ERROR_MULTICAST_RESOURCE_FULL: "the hardware has no room for another multicast binding",
+    // The message that the programs of NVIDIA's guide print.
     CUDA_ERROR_NO_DEVICE: "There is no device supporting CUDA",
     CUDA_ERROR_INVALID_DEVICE: "no such device",
     CUDA_ERROR_DEVICE_NOT_LICENSED: "the device has no licence",
@@ -145,7 +146,7 @@ descriptions! {
     CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: "the capture was not begun in this stream",
     CUDA_ERROR_STREAM_CAPTURE_UNJOINED: "the capture has a fork that was not joined",
     CUDA_ERROR_STREAM_CAPTURE_ISOLATION: "the operation depends on work outside the capture",
-    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: "the operation depends on the null stream, which cannot be captured",
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: "the operation would make the legacy default stream wait for a capture",
     CUDA_ERROR_CAPTURED_EVENT: "the event was last recorded in a capturing stream",
     CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: "the capture was begun by another thread",
     CUDA_ERROR_TIMEOUT: "the wait timed out",

@@ -78,7 +78,7 @@ callbacks! {
 }
 
 impl Shape {
-    /// Prints the value at an address without dereferencing the value.
+    /// Prints the value at an address. A value that is a pointer is not dereferenced.
     ///
     /// # Safety
     /// `value` must point to a value of this shape.

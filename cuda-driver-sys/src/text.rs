@@ -1,4 +1,4 @@
-//! Substrings of constant strings. Names are stored in few long strings, because thousands of separate strings would
+//! Substrings of constant strings. Names are stored in a few long strings, because thousands of separate strings would
 //! make up most of the crate's size.
 #![forbid(unsafe_code)]
 

@@ -34,7 +34,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Returns the path or the resolver's name, for messages.
+    /// Returns the driver's path or, if it is not known, the name of the source, for messages.
     pub(crate) fn description(&self) -> String {
         let path = self.origin.path();
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
@@ -102,9 +102,11 @@ pub(crate) struct OpenOnce {
     changed: Condvar,
 }
 
-/// The state that is only used until the library is open.
+/// The state that is changed under a lock while the library is set or opened.
 struct Opening {
+    /// The source and options that were set; taken when the library is opened.
     config: Option<(Source, Options)>,
+    /// The call that set or first used the library.
     claimed: Option<ClaimedBy>,
     /// The thread that is opening the library.
     thread: Option<usize>,
@@ -149,7 +151,8 @@ impl OpenOnce {
         Ok(())
     }
 
-    /// Returns the open library, and opens it at the first use. `function` is recorded as that first use.
+    /// Returns the open library, and opens it at the first use. `function` is recorded as the first use, unless the
+    /// source was set before.
     pub(crate) fn get(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
         match self.opened.get() {
             Some(done) => done.as_ref(),

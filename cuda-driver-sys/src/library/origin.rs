@@ -4,8 +4,8 @@ use core::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The file that contains a function. The path is found when it is first needed, because that takes a tenth of the time
-/// of loading the driver.
+/// The file that contains a function. The path is found when it is first needed, because finding it takes a tenth as
+/// long as loading the driver.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     /// The function's address, or 0 if there is no file.
@@ -31,7 +31,7 @@ impl Origin {
         }
     }
 
-    /// Returns the real path of the file.
+    /// Returns the path of the file, on Unix with symbolic links resolved; `None` if it is not known.
     pub(crate) fn path(&self) -> Option<&Path> {
         let find = || match self.address {
             0 => None,

@@ -1,4 +1,4 @@
-//! Changes to `cuGetProcAddress` for libraries that hide functions or use per-thread default streams.
+//! Changes to `cuGetProcAddress` for libraries with per-thread default streams or with interposers that hide functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -7,7 +7,9 @@ use super::open::Opened;
 use super::slots::Library;
 use crate::{CUdriverProcAddressQueryResult as Status, CUresult, Function, StreamMode, cuuint64_t};
 
+/// The flag `CU_GET_PROC_ADDRESS_LEGACY_STREAM`.
 const LEGACY: cuuint64_t = 1;
+/// The flag `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`.
 const PER_THREAD: cuuint64_t = 2;
 
 /// Returns true for both variants of `cuGetProcAddress`.
@@ -32,8 +34,8 @@ pub(crate) unsafe fn request_per_thread(arguments: Arguments<'_>) {
     }
 }
 
-/// Replaces a hidden function in the outputs of `cuGetProcAddress` by the one that a driver without it returns: the
-/// newest variant of the requested version that is not hidden, or none. Returns the new result of the call.
+/// Replaces a hidden function in the outputs of `cuGetProcAddress` with the one that a driver without it returns: the
+/// newest variant up to the requested version that is not hidden, or NULL. Returns the new result of the call.
 ///
 /// # Safety
 /// The arguments must be those of a call of `cuGetProcAddress` that returned `CUDA_SUCCESS`.
@@ -64,7 +66,7 @@ pub(crate) unsafe fn replace_hidden(library: &Library, opened: &Opened, argument
         return done;
     }
     let is_given = |function: Function| library.look_up(opened, function.symbol()) == given.cast_const();
-    // A driver may return another address than it exports. The function is then the one that was requested.
+    // A driver may return an address that none of its exports has. The function is then the one that was requested.
     let asked = || {
         newest_variant(name, |function| {
             let wanted =
@@ -104,8 +106,8 @@ pub(crate) unsafe fn replace_hidden(library: &Library, opened: &Opened, argument
         match status {
             Some(status) if !status.is_null() => status.write(outcome),
             Some(_) => {}
-            // The older variant has no status and reports a missing function as an error. A driver would not write NULL
-            // in that case, but the pointer that it wrote is hidden.
+            // The older variant has no status and reports a missing function as an error. A driver leaves the pointer
+            // unchanged in that case, but here it has already written the pointer of the hidden function.
             None if pointer.is_null() => return CUresult::CUDA_ERROR_NOT_FOUND,
             None => {}
         }

@@ -16,14 +16,16 @@ use crate::{CUresult, Function};
 pub const SOFTWARE_MARKER: &CStr = c"cuda_driver_soft_marker";
 
 impl Library {
-    /// Returns the real path of the driver's file; `None` if nothing is loaded or the functions come from a resolver.
+    /// Returns the path of the driver's file, on Unix with symbolic links resolved; `None` if no driver could be
+    /// loaded, if the functions come from a resolver, or if the system does not know the path.
     #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.opened().ok().and_then(|opened| opened.origin.path())
     }
 
-    /// Returns the library's path or its resolver's name, for messages; `None` if nothing is loaded.
+    /// Returns the driver's path or, if it is not known, the name of the source, such as a resolver's, for messages;
+    /// `None` if no driver could be loaded.
     #[inline]
     #[must_use]
     pub fn description(&self) -> Option<String> {
@@ -45,8 +47,9 @@ impl Library {
         self.opened().err()
     }
 
-    /// Returns the CUDA version that the driver supports, from `cuDriverGetVersion`; `None` if nothing is loaded or the
-    /// call fails. The driver is asked once, unless an interposer is installed: it sees every query.
+    /// Returns the CUDA version that the driver supports, from `cuDriverGetVersion`; `None` if no driver could be
+    /// loaded, or if the call fails or returns no version. The result of a successful call is cached, but a library
+    /// with interposers makes the call each time, because interposers see every query.
     ///
     /// Versions in this crate are C's numbers: 1000 × major + 10 × minor, so 12050 for CUDA 12.5.
     #[inline]
@@ -68,8 +71,8 @@ impl Library {
         self.known_version()
     }
 
-    /// Returns the cached version without calling the driver; `None` until [`version`](Self::version) or
-    /// [`note_version`](Self::note_version) is called.
+    /// Returns the version that [`version`](Self::version), [`note_version`](Self::note_version) or
+    /// [`missing`](Self::missing) cached, without calling the driver; `None` if there is none.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
@@ -79,8 +82,8 @@ impl Library {
     }
 
     /// Caches the version for [`known_version`](Self::known_version), for a message that is printed later. Interposers
-    /// do not see this call, because the program did not make it; if one [claims](super::Interposer::version) a
-    /// version, that version is cached.
+    /// do not see the call of `cuDriverGetVersion`, because the program did not make it; if one
+    /// [claims](super::Interposer::version) a version, that version is cached. A version that is already cached stays.
     pub fn note_version(&self) {
         if self.version.load(Ordering::Relaxed) != NOT_QUERIED {
             return;
@@ -102,8 +105,8 @@ impl Library {
         self.get(function).is_some()
     }
 
-    /// Returns an error that describes a missing function; `None` if the library exports it, or if nothing is loaded.
-    /// In a per-thread library this is about the per-thread twin, where the function has one.
+    /// Returns an error that describes a missing function; `None` if the library exports it, or if no driver could be
+    /// loaded. In a per-thread library this is about the per-thread twin, where the function has one.
     #[inline]
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
@@ -119,8 +122,8 @@ impl Library {
         })
     }
 
-    /// Returns the address of the export that `function` calls; `None` if it is missing or hidden by an interposer.
-    /// Calls through this address bypass all interposers.
+    /// Returns the address of the export that calls of `function` go to; `None` if it is missing or hidden by an
+    /// interposer, or if no driver could be loaded. Calls through this address bypass all interposers.
     #[inline]
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
@@ -129,7 +132,7 @@ impl Library {
     }
 
     /// Returns the address of any symbol of the library, even one that the registry does not know; `None` if there is
-    /// no such symbol, or if an interposer hides it.
+    /// no such symbol, if an interposer hides it, or if no driver could be loaded.
     #[inline]
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
@@ -150,7 +153,8 @@ impl Library {
         self.symbol(SOFTWARE_MARKER).is_some()
     }
 
-    /// Returns true if unsuffixed names call the per-thread variants.
+    /// Returns true if functions with a `_ptds` or `_ptsz` twin call that twin; see
+    /// [`Options::per_thread_default_stream`](super::Options::per_thread_default_stream).
     #[inline]
     #[must_use]
     pub fn is_per_thread(&self) -> bool {

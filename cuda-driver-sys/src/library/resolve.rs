@@ -1,4 +1,4 @@
-//! The cold path of a call: resolves the function, calls the interposers, or returns an error code.
+//! The cold path of a call: resolves the function and calls it through the interposers, or returns an error code.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -35,7 +35,7 @@ impl Library {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         };
         if nested::holds(&RESOLVING, self) {
-            // The resolver calls a function that it has not resolved yet, which would recurse forever.
+            // The resolver calls its own library. To resolve this function, too, could recurse forever.
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         }
         // SAFETY: the arguments are the function's, in the caller's frame.
@@ -71,7 +71,7 @@ impl Library {
         unsafe { invoke(target, arguments.pointers()) }
     }
 
-    /// Returns the export that a call to `function` is made to: its twin in a per-thread library, where it has one.
+    /// Returns the export that calls of `function` go to: in a per-thread library its per-thread twin, if it has one.
     pub(crate) fn export_of(opened: &Opened, function: Function) -> Function {
         match function.per_thread() {
             Some(twin) if opened.per_thread => twin,
@@ -79,7 +79,7 @@ impl Library {
         }
     }
 
-    /// Returns the address that calls to `function` go to, or null if it is missing or hidden.
+    /// Returns the address of the export that calls of `function` go to, or null if it is missing or hidden.
     pub(crate) fn find(&self, opened: &Opened, function: Function) -> *const c_void {
         let known = opened
             .interposed
@@ -104,7 +104,7 @@ impl Library {
         found
     }
 
-    /// Returns the address of a symbol of the driver, or null. Hidden symbols are also found.
+    /// Returns the address of a symbol of the driver, or null. Functions that interposers hide are also found.
     pub(crate) fn look_up(&self, opened: &Opened, symbol: &CStr) -> *const c_void {
         match &opened.symbols {
             #[cfg(feature = "loader")]
@@ -123,7 +123,7 @@ impl Library {
 impl Call<'_> {
     /// Forwards the call to the next interposer, and after the last to the driver. Returns
     /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) if the driver
-    /// does not export the function.
+    /// does not export the function or an interposer hides it.
     #[inline]
     pub fn forward(mut self) -> CUresult {
         if let Some((next, rest)) = self.rest.split_first() {

@@ -78,8 +78,8 @@ fn privileged() -> bool {
     unsafe { issetugid() != 0 }
 }
 
-/// A Unix that cannot tell may run the process with privileges, so it counts as privileged. On other systems the
-/// environment is not another user's.
+/// No query is known for these systems. On a Unix the process may be privileged, so it counts as privileged. On other
+/// systems the environment is not another user's.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
@@ -127,9 +127,9 @@ pub(crate) fn candidates(environment: &Environment) -> Vec<PathBuf> {
 }
 
 /// Returns the places that [`Source::search`](crate::library::Source::search) tries, in order, for programs that
-/// explain a search. `named` is the value of `CUDA_DRIVER_LIBRARY`: unless this process is privileged, the only place.
-/// Otherwise the first place is a bare file name for the system's loader, and files below `root` follow, which is `/`
-/// for this machine.
+/// explain a search. `named` is the value of `CUDA_DRIVER_LIBRARY`: if it is not empty and this process is not
+/// privileged, it is the only place. Otherwise the first place is a bare file name for the system's loader; on Linux,
+/// files below `root` follow. For this machine's own files, `root` is `/`.
 #[must_use]
 pub fn search_places(root: impl Into<PathBuf>, named: Option<OsString>) -> Vec<PathBuf> {
     candidates(&Environment {
@@ -197,8 +197,8 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     Ok((object, Origin::of(init, named)))
 }
 
-/// Returns true if a path names a toolkit's stub library, which the search passes over: toolkits keep it in a
-/// folder named `stubs`.
+/// Returns true if a path names a toolkit's stub library, which the search skips: toolkits keep it in a folder named
+/// `stubs`.
 #[must_use]
 pub fn is_stub(path: &Path) -> bool {
     path.parent().is_some_and(|folder| folder.ends_with("stubs"))

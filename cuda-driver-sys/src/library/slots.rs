@@ -17,15 +17,17 @@ use crate::Function;
 
 /// The driver's library, with a slot for every exported function.
 ///
-/// A library is never closed, because function pointers and the driver's threads outlive every owner; references to it
-/// are always `&'static`. Functions are looked up when they are first called, so a driver may lack any of them.
+/// A library is never closed, because function pointers and the driver's threads may outlive every owner; references to
+/// it are always `&'static`. Functions are looked up when they are first called, so a driver may lack any function
+/// except `cuInit`.
 pub struct Library {
     /// For each function the address of its export, or null if it must be resolved first.
     pub(super) slots: [AtomicPtr<c_void>; Function::COUNT],
-    /// A library is never dropped, so `ManuallyDrop` keeps the code for that out of this crate.
+    /// A library is never dropped, so `ManuallyDrop` keeps the code that would drop it out of this crate.
     pub(super) state: ManuallyDrop<OpenOnce>,
     number: u16,
-    /// The driver's CUDA version; [`NOT_QUERIED`] before the first query that succeeds, 0 if that returned no version.
+    /// The CUDA version that the driver returned or an interposer claimed; [`NOT_QUERIED`] before the first query that
+    /// succeeds, 0 if that query returned no version.
     pub(super) version: AtomicU32,
 }
 
@@ -49,7 +51,7 @@ impl Library {
     /// Returns a library over the driver that the program is linked against.
     ///
     /// # Errors
-    /// Returns an error if there is no CUDA driver for this operating system.
+    /// Returns an error if there is no CUDA driver for this operating system or for 32-bit programs.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -60,7 +62,7 @@ impl Library {
     /// Finds and loads the system's driver, in the order that [`Source::search`] documents.
     ///
     /// # Errors
-    /// Returns an error with every place that was tried, and the system's message for each.
+    /// Returns an error with every place that was tried, and the reason why it failed.
     #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
@@ -101,10 +103,11 @@ impl Library {
 
     /// Makes a library from a source, with options.
     ///
-    /// Each call makes a new library of about 6 kB that is never freed: make one and share it.
+    /// Each call makes a new library of about 6 kB, or 12 kB with interposers, that is never freed: make one and share
+    /// it.
     ///
     /// # Errors
-    /// Returns an error if the source has no driver.
+    /// Returns an error if the source has no driver, or if the process has made 65,535 libraries.
     #[inline]
     pub fn new(source: Source, options: Options) -> Result<&'static Self, LoadError> {
         let opened = open::open(source, options)?;

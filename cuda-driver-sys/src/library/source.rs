@@ -23,7 +23,7 @@ pub(crate) enum SourceKind {
     Search,
     #[cfg(feature = "loader")]
     Path(PathBuf),
-    /// The address of one of the driver's functions.
+    /// The address of `cuInit`, or 0 if there is no driver for this operating system.
     #[cfg(feature = "link")]
     Linked(usize),
     /// No source was chosen, and there is no loader to search for one.
@@ -39,15 +39,16 @@ pub(crate) enum SourceKind {
 impl Source {
     /// Returns the system's driver as a source. These places are tried in order:
     ///
-    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set, no other place is tried.
-    ///    The variable is ignored in a privileged process (setuid, setgid or with capabilities), and on a Unix that
-    ///    cannot tell if a process is privileged. An elevated Windows program does use it;
-    /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows, `nvcuda.dll` from the system folder only;
+    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set and not empty, no other
+    ///    place is tried. The variable is ignored in a privileged process (setuid, setgid or with capabilities), and on
+    ///    a Unix that cannot tell if a process is privileged. An elevated Windows program does use it;
+    /// 2. on Linux `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll`, from the system folder
+    ///    only;
     /// 3. on Linux, the folders of WSL (`/usr/lib/wsl/lib`), NixOS (`/run/opengl-driver/lib`), Jetson boards
     ///    (`/usr/lib/aarch64-linux-gnu/tegra` and `…/nvidia`) and Debian (`/usr/lib/<target>/nvidia/current`,
     ///    `/usr/lib/<target>`).
     ///
-    /// The stub library of a CUDA toolkit is not a driver and is skipped.
+    /// The stub library of a CUDA toolkit is not a driver and is skipped, unless the variable names it.
     #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
@@ -59,7 +60,7 @@ impl Source {
     /// Returns the library at a path as a source. The system's loader searches for a bare file name.
     ///
     /// # Safety
-    /// The file must be a CUDA driver or behave like one: loading it runs its initialisers, its exports with a name of
+    /// The file must be a CUDA driver or behave like one: loading it runs its initialisers, its exports that are a
     /// [`Function`] are called as `cuda.h` declares them, and safe code relies on their results.
     ///
     /// [`Function`]: crate::Function
@@ -74,16 +75,16 @@ impl Source {
     /// Returns the driver that the program is linked against as a source.
     ///
     /// A program that calls this function only starts if the system finds `libcuda.so.1` or `nvcuda.dll`, like a C
-    /// program linked with `-lcuda`. Functions are looked up among all objects that were loaded with the program, so
-    /// that a tool in `LD_PRELOAD` takes precedence over the driver. On an operating system without a CUDA driver,
-    /// opening the source fails.
+    /// program linked with `-lcuda`. On Linux, functions are looked up among all objects that were loaded with the
+    /// program, so that a tool in `LD_PRELOAD` takes precedence over the driver. On an operating system without a CUDA
+    /// driver, opening the source fails.
     ///
-    /// Windows searches for the file like for any other library of the program, in the program's own folder first. With
+    /// Windows searches for the file as for any other library of the program, in the program's own folder first. With
     /// musl, a shared object that was opened with `RTLD_LOCAL`, as Python opens modules, cannot see the symbols of the
     /// libraries that were loaded with it.
     ///
-    /// Building needs no driver and no toolkit: if pkg-config and the usual folders have no `libcuda.so`, the program
-    /// is linked against a generated stub of that name.
+    /// Building needs no driver and no toolkit: on Linux, if pkg-config and the usual folders have no `libcuda.so`, the
+    /// program is linked against a generated stub of that name.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -124,9 +125,11 @@ impl Source {
     /// ```
     ///
     /// The resolver is called when a function is first used, on the thread that uses it and possibly on several threads
-    /// at once, and again each time a function that it did not find is used or queried. The resolver must not call
-    /// functions of its own library for the first time: these calls fail. A panic passes through the call that needed
-    /// the function; a panic while the library is being opened makes opening fail. A library never drops its resolver.
+    /// at once. It may be called again for the same symbol, for instance each time a function that it did not find is
+    /// used. The resolver must not call functions of its own library: calls of functions that were not used before
+    /// fail, and in a library with interposers all calls fail. A panic passes through the call that needed the
+    /// function; a panic while the library is being opened also makes opening fail. An open library never drops its
+    /// resolver.
     ///
     /// # Safety
     /// For each symbol, the resolver must return null or a function that stays valid for the rest of the process, has
@@ -202,7 +205,7 @@ impl Options {
 
     /// Selects per-thread default streams: the NULL stream is the calling thread's own default stream, as in a C
     /// program compiled with `CUDA_API_PER_THREAD_DEFAULT_STREAM`. Every unsuffixed function with a `_ptds` or `_ptsz`
-    /// twin calls that twin, and `cuGetProcAddress` returns the twins.
+    /// twin calls that twin, and `cuGetProcAddress` returns the twins unless its flags request otherwise.
     #[inline]
     #[must_use]
     pub const fn per_thread_default_stream(mut self, on: bool) -> Self {
@@ -210,8 +213,8 @@ impl Options {
         self
     }
 
-    /// Adds an interposer that every call passes through. With several, also those added with
-    /// [`interposer`](Self::interposer), the one added first sees each call first and forwards it to the next.
+    /// Adds an interposer that every call passes through. With several, including those added with
+    /// [`interposer`](Self::interposer), the one added first sees each call first and may forward it to the next.
     #[inline]
     #[must_use]
     pub fn hook(self, hook: impl Faithful + 'static) -> Self {
@@ -219,7 +222,7 @@ impl Options {
         unsafe { self.interposer(hook) }
     }
 
-    /// Adds any interposer, also a closure or one that changes results.
+    /// Adds any interposer, for instance a closure or one that changes results.
     ///
     /// # Safety
     /// Safe code relies on a library's results: it reads memory after a copy that succeeded, and frees memory after a
