@@ -6,7 +6,7 @@ use std::error::Error;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `reduce_sum_u64(in, out, n)`: stores the sum of each block of 256 values, which its threads add pair by pair. The
+/// `reduce_sum_u64(in, out, n)` stores the sum of the 256 values of each block, whose threads add them in pairs. The
 /// source is `tests/kernels/reduce.cu`.
 const PTX: &str = include_str!("../tests/kernels/generated/reduce.ptx");
 

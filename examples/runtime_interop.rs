@@ -35,10 +35,10 @@ mod linux {
             })
         }
 
-        /// Returns a function.
+        /// Returns a pointer to an exported function.
         ///
         /// # Safety
-        /// `F` must be a pointer to a function of the type that the library exports by this name.
+        /// `F` must be the pointer type of the function that the library exports by this name.
         unsafe fn function<F: Copy>(self, name: &CStr) -> Result<F> {
             assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
             // SAFETY: the library is open, and the name is a C string.
@@ -46,7 +46,7 @@ mod linux {
             if address.is_null() {
                 return Err(format!("the library does not export {}", name.to_string_lossy()).into());
             }
-            // SAFETY: upheld by the caller; both have the size of a pointer.
+            // SAFETY: upheld by the caller; `F` has the size of a pointer.
             Ok(unsafe { std::mem::transmute_copy(&address) })
         }
     }

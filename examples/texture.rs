@@ -58,8 +58,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let v = float3::new(sin, cos, cy - sin * cx - cos * cy);
     let config = LaunchConfig::covering((WIDTH as u32, HEIGHT as u32), (16, 16));
     let arguments = (texture.handle(), surface.handle(), WIDTH as u32, HEIGHT as u32, u, v);
-    // SAFETY: the arguments match the parameters of the kernel, which writes only the surface; both objects live until
-    // it is done.
+    // SAFETY: the arguments match the parameters of the kernel, which writes only the surface; the texture and the
+    // surface live until it is done.
     unsafe { affine.launch(&stream, config, arguments) }?;
     stream.synchronize()?;
 
@@ -73,10 +73,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     fs::write(&file, png(&pixels)?)?;
-    println!("{file}: {WIDTH} x {HEIGHT} pixels, at most {difference} of 255 from the CPU's");
+    println!("{file}: {WIDTH} x {HEIGHT} pixels, which differ from the CPU's by at most {difference} of 255");
     // The device's filter rounds its weights to 8 bits, so small differences are expected.
     if difference > 3 {
-        return Err("the pictures differ".into());
+        return Err(format!("pixels differ from the CPU's by {difference}, at most 3 are expected").into());
     }
     println!("Result = PASS");
     Ok(())

@@ -44,8 +44,9 @@ impl Stream {
     ///
     /// # Safety
     /// All ranges must stay allocated until the copies are done, and must not be used by work that does not wait for
-    /// them. With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed earlier, but
-    /// earlier work in the stream must not write to them. No copy may depend on another copy of the batch.
+    /// them. With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed once the call has
+    /// returned, but earlier work in the stream must not write to them. No copy may depend on another copy of the
+    /// batch.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or the legacy default stream, and a

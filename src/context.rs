@@ -247,7 +247,7 @@ impl Context {
 
     /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)),
     /// releases it if it is a primary context, or destroys its green context, and returns the result. Otherwise, the
-    /// last reference does that.
+    /// last reference does that. A borrowed context is not destroyed.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -443,7 +443,7 @@ impl Context {
         unsafe { checked::ctx_set_cache_config(config) }
     }
 
-    /// Returns the size of the banks of shared memory, which is fixed since compute capability 5.0
+    /// Returns the size of the banks of shared memory, which is fixed on devices of compute capability 5.0 and later
     /// ([`cuCtxGetSharedMemConfig`](checked::ctx_get_shared_mem_config), which is deprecated).
     ///
     /// # Errors
@@ -457,7 +457,7 @@ impl Context {
         unsafe { checked::ctx_get_shared_mem_config() }
     }
 
-    /// Sets the size of the banks of shared memory; no effect since compute capability 5.0
+    /// Sets the size of the banks of shared memory. It has no effect on devices of compute capability 5.0 and later
     /// ([`cuCtxSetSharedMemConfig`](checked::ctx_set_shared_mem_config), which is deprecated).
     ///
     /// # Errors

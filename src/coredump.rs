@@ -296,7 +296,7 @@ impl Settings<'_> {
 /// A closure that gets the process ID and the device of a core dump.
 type Receiver = dyn Fn(i32, Device) + Send + Sync;
 
-// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the closures out of this crate.
+// Statics are never dropped. With `ManuallyDrop`, this crate does not contain the unused code to drop the closures.
 static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// Passes a core dump to the closure that is registered as `number`. The driver calls this function.

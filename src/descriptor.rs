@@ -12,7 +12,7 @@ pub(crate) struct Descriptor<'fd> {
 }
 
 impl<'fd> Descriptor<'fd> {
-    /// Describes an open file descriptor. Descriptor 0 is not duplicated if the process cannot open another one.
+    /// Takes an open file descriptor, and duplicates descriptor 0 unless the process cannot open another one.
     #[inline]
     pub(crate) fn new(fd: BorrowedFd<'fd>) -> Self {
         let duplicate = if fd.as_raw_fd() == 0 {

@@ -44,7 +44,7 @@ impl Device {
         Ok(count.unsigned_abs())
     }
 
-    /// Returns the device with an ordinal, counted from 0 ([`cuDeviceGet`](checked::device_get)).
+    /// Returns the device with this ordinal, counted from 0 ([`cuDeviceGet`](checked::device_get)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.

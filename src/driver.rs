@@ -4,8 +4,8 @@ use crate::error::note_process;
 use crate::sys::{self, library::LoadError};
 use crate::{Result, Version, checked};
 
-/// Finds and loads the driver without calling it. Every other call also loads the driver; this function returns the
-/// error if that fails.
+/// Finds and loads the driver without calling it. All driver calls load it if necessary; this function returns the
+/// details if that fails.
 ///
 /// ```
 /// # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();

@@ -1,12 +1,12 @@
 //! The driver's log: messages that explain failed calls. Drivers from CUDA 12.9 on have it.
 //!
-//! After [`attach`], every [`Error`] of this crate contains the messages that the driver logged on the same thread:
+//! After [`attach`], each [`Error`] of a driver call contains the messages that the driver logged on the same thread:
 //!
 //! ```
 //! # use cuda_driver::{Context, Device, DeviceBuffer};
 //! # cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap().install().unwrap();
 //! cuda_driver::init()?;
-//! // Older drivers have no log: errors then consist of code, function and line as before.
+//! // Older drivers have no log: their errors contain no messages.
 //! let _ = cuda_driver::driver_log::attach();
 //! # let context = Context::create(Device::first()?)?;
 //! let error = DeviceBuffer::<f32>::alloc(&context, usize::MAX).unwrap_err();
@@ -32,7 +32,7 @@ use crate::{Result, checked, error_log, sys};
 /// A closure that gets messages.
 type Receiver = dyn Fn(CUlogLevel, &str) + Send + Sync;
 
-// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the closures out of this crate.
+// Statics are never dropped. With `ManuallyDrop`, this crate does not contain the unused code to drop the closures.
 static RECEIVERS: ManuallyDrop<Receivers<Receiver>> = ManuallyDrop::new(Receivers::new());
 
 /// The number for messages that belong to errors.
@@ -48,7 +48,7 @@ static ATTACHED: Mutex<bool> = Mutex::new(false);
 /// messages, which [`Error::log`](crate::Error::log) returns and which are printed with the error. They are the
 /// messages that the driver logged on the calling thread since the previous error, including those of raw calls that
 /// failed in between. A message that only repeats code and function is left out, and earlier messages are dropped if
-/// all of them have more than 4096 bytes.
+/// the messages have more than 4096 bytes in total. A longer message is dropped, too.
 ///
 /// # Errors
 /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 12.9.

@@ -133,7 +133,7 @@ impl Error {
         error
     }
 
-    /// Returns an error that this crate found without calling the driver.
+    /// Returns an error that this crate found itself. Messages of the driver are not added to it.
     #[cold]
     #[inline]
     #[track_caller]
@@ -141,7 +141,7 @@ impl Error {
         Self::of(&DEFAULT, code, function, Location::caller())
     }
 
-    /// Returns an error that this crate found without calling the driver, with a reason in place of the code's text.
+    /// Same as [`unasked`](Self::unasked), with a reason in place of the code's text.
     #[cold]
     #[inline]
     #[track_caller]
@@ -408,8 +408,8 @@ pub(crate) fn dropping() -> Option<Dropping> {
 }
 
 impl Dropping {
-    /// Ignores the result of a call in a `Drop`, which cannot report it. After `fork`, at process exit, in a destroyed
-    /// context and after a fault there is nothing left to release; after other errors nothing more can be done.
+    /// Ignores the result of a call in a `Drop`, which cannot report it. At process exit, in a destroyed context and after
+    /// a fault there is nothing left to release; after other errors nothing more can be done.
     #[inline]
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;

@@ -18,7 +18,7 @@ pub(crate) struct ErrorLog<'a> {
 
 /// The kept messages. They are kept as long as the process runs: an error is `Copy`, so its copies are not counted.
 ///
-/// Statics are never dropped. `ManuallyDrop` keeps the unused code that would drop the messages out of this crate.
+/// Statics are never dropped. With `ManuallyDrop`, this crate does not contain the unused code to drop the messages.
 static KEPT: Mutex<ManuallyDrop<Kept>> = Mutex::new(ManuallyDrop::new(Kept::new()));
 
 struct Kept {

@@ -12,7 +12,8 @@ use crate::error::dropping;
 use crate::sys::{self, Function};
 use crate::{Context, Device, Result, checked};
 
-/// A mipmapped array: levels that are [arrays](Array), each half as large in every dimension as the one before.
+/// A mipmapped array: levels that are [arrays](Array), each half as large in every dimension as the one before, rounded
+/// down to at least 1. All levels have the same number of layers and faces.
 ///
 /// ```
 /// # use cuda_driver::{Context, Device};
@@ -93,7 +94,7 @@ impl<T> MipmappedArray<T> {
 
     /// Creates a mipmapped array with undefined contents, in the format of `T`
     /// ([`cuMipmappedArrayCreate`](checked::mipmapped_array_create)). The driver limits `levels` to the number at which
-    /// the last level has one texel.
+    /// the last level has one texel, or one in each layer and face.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a shape or flags that the device does not support and for the flag
@@ -215,6 +216,7 @@ impl<T> MipmappedArray<T> {
 
     /// Drops this reference. If it is the last one, destroys the array and returns the result
     /// ([`cuMipmappedArrayDestroy`](checked::mipmapped_array_destroy)). Otherwise, the last reference does that.
+    /// A borrowed array is not destroyed.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -242,7 +244,8 @@ impl<T> MipmappedArray<T> {
         Self::of(raw, Some(context))
     }
 
-    /// Borrows a mipmapped array, which is not destroyed with the returned value.
+    /// Borrows a mipmapped array, which is not destroyed with the returned value. The methods of the value and of its
+    /// levels do not make a context current: the caller must do so for the calls that need it.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, its clones and levels, and all textures and surfaces

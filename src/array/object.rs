@@ -41,6 +41,7 @@ pub struct Array<T> {
 /// A reference that keeps an object alive.
 pub(crate) type Keep = Arc<dyn Send + Sync>;
 
+/// The array that all references share.
 pub(crate) struct Inner {
     raw: sys::CUarray,
     /// `None` for a borrowed array, and for a part of a borrowed object.
@@ -218,8 +219,9 @@ impl<T> Array<T> {
         })
     }
 
-    /// Returns width, height and depth in texels, at least 1 each; layers and faces are the depth. For an array that
-    /// was not created by this type, queries the driver ([`cuArray3DGetDescriptor`](checked::array_3d_get_descriptor)).
+    /// Returns width, height and depth in texels, at least 1 each; layers and faces are the depth. For a level,
+    /// a plane or an array from a raw handle, queries the driver
+    /// ([`cuArray3DGetDescriptor`](checked::array_3d_get_descriptor)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -287,7 +289,7 @@ impl<T> Array<T> {
 
     /// Drops this reference. If it is the last one, destroys the array and returns the result
     /// ([`cuArrayDestroy`](checked::array_destroy)). Otherwise, the last reference does that. A level or plane is
-    /// destroyed with the array that it belongs to.
+    /// destroyed with the array that it belongs to. A borrowed array is not destroyed.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -320,8 +322,8 @@ impl<T> Array<T> {
         })
     }
 
-    /// Borrows an array, which is not destroyed with the returned value. Its methods do not make a context current: for
-    /// copies, the caller must do so.
+    /// Borrows an array, which is not destroyed with the returned value. Its methods do not make a context current: the
+    /// caller must do so for the calls that need it.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, its clones, and all textures and surfaces created with

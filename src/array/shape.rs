@@ -157,7 +157,8 @@ impl From<&sys::CUDA_ARRAY3D_DESCRIPTOR> for ArrayShape {
     }
 }
 
-/// Returns an error of `function` for the flag of an array without memory.
+/// Returns an error of `function` if the shape has the flag `CUDA_ARRAY3D_DEFERRED_MAPPING`, with which an array has no
+/// memory.
 #[inline]
 #[track_caller]
 pub(super) fn check_mapped(shape: ArrayShape, function: sys::Function) -> Result<()> {

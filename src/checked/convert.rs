@@ -74,8 +74,8 @@ pub(super) unsafe fn output<T>(value: MaybeUninit<T>, status: CUresult, function
 }
 
 /// Allocates zeroed memory for `count` values, because an older driver does not write newer fields. The count comes
-/// from the caller or the driver and may be too large, so a failed allocation is an error. The allocator's own zeroed
-/// pages take no memory until they are written.
+/// from the caller or the driver and may be too large, so a failed allocation is an error. Large zeroed
+/// allocations take no memory until they are written.
 #[inline]
 #[track_caller]
 pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUninit<T>>> {
@@ -139,7 +139,7 @@ pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
 /// Copies a text that the driver owns; empty for null.
 ///
 /// # Safety
-/// `text` must be null or a C string.
+/// `text` must be null or point to a C string.
 #[inline]
 pub(super) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {

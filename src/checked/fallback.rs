@@ -1,5 +1,5 @@
 //! Fallbacks for drivers that lack the export that a function's plain name means: they call the older export, and
-//! convert its result to the newer one's.
+//! convert arguments and results between the two.
 
 use core::ffi::CStr;
 use core::ptr;

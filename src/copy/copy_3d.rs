@@ -101,9 +101,9 @@ impl<'a, T> Copy3d<'a, T> {
         self
     }
 
-    /// Copies in the null stream: boxes by [`cuMemcpy3D`](checked::memcpy_3d), boxes between contexts by
-    /// [`cuMemcpy3DPeer`](checked::memcpy_3d_peer), rectangles by
-    /// [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned), and single rows of arrays by
+    /// Copies in the null stream: boxes by [`cuMemcpy3D`](checked::memcpy_3d), all copies between contexts by
+    /// [`cuMemcpy3DPeer`](checked::memcpy_3d_peer), rectangles in memory and in the first slice of arrays by
+    /// [`cuMemcpy2DUnaligned`](checked::memcpy_2d_unaligned), and rows from or to the first row of arrays by
     /// [`cuMemcpyHtoA`](checked::memcpy_htoa), [`cuMemcpyAtoH`](checked::memcpy_atoh),
     /// [`cuMemcpyDtoA`](checked::memcpy_dtoa), [`cuMemcpyAtoD`](checked::memcpy_atod) and
     /// [`cuMemcpyAtoA`](checked::memcpy_atoa). Host memory is no longer accessed when the method returns, as described
@@ -166,9 +166,9 @@ impl<'a, T> Copy3d<'a, T> {
         }
     }
 
-    /// Queues the copy in a stream: boxes by [`cuMemcpy3DAsync`](checked::memcpy_3d_async), boxes between contexts by
-    /// [`cuMemcpy3DPeerAsync`](checked::memcpy_3d_peer_async), rectangles by
-    /// [`cuMemcpy2DAsync`](checked::memcpy_2d_async), and single rows of arrays by
+    /// Queues the copy in a stream: boxes by [`cuMemcpy3DAsync`](checked::memcpy_3d_async), all copies between contexts
+    /// by [`cuMemcpy3DPeerAsync`](checked::memcpy_3d_peer_async), rectangles in memory and in the first slice of arrays
+    /// by [`cuMemcpy2DAsync`](checked::memcpy_2d_async), and rows between host memory and the first row of arrays by
     /// [`cuMemcpyHtoAAsync`](checked::memcpy_htoa_async) and [`cuMemcpyAtoHAsync`](checked::memcpy_atoh_async). In a
     /// default stream, the caller must make a context current.
     ///
@@ -228,7 +228,7 @@ impl<T> fmt::Debug for Copy3d<'_, T> {
     }
 }
 
-/// A copy whose bounds are checked, in bytes.
+/// A copy whose bounds are checked. Widths are in bytes.
 struct Plan<'a> {
     source: Placed<'a>,
     target: Placed<'a>,

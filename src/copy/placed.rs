@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUmemorytype, CUresult, Function};
 use crate::{Context, Result};
 
-/// A side whose memory contains the whole box, in bytes.
+/// A side of a copy whose memory or array contains the whole box. Widths are in bytes.
 pub(super) struct Placed<'a> {
     pub(super) kind: CUmemorytype,
     /// The address of the box in host memory, or null.
@@ -28,7 +28,7 @@ pub(super) struct Placed<'a> {
 
 impl<'a> Placed<'a> {
     /// Finds the box of `extent` values of `value` bytes, which is not empty. Returns `CUDA_ERROR_INVALID_VALUE` if it
-    /// is not inside the memory.
+    /// is not inside the memory, or if a pitch or a number of rows is too small for it.
     #[inline]
     #[track_caller]
     pub(super) fn new(side: &Side<'a>, extent: [usize; 3], value: usize) -> Result<Self> {
@@ -85,7 +85,7 @@ impl<'a> Placed<'a> {
         Ok(placed)
     }
 
-    /// Returns the first byte of a row.
+    /// Returns the offset of the first byte of a row; `None` if it does not fit into a `usize`.
     #[inline]
     fn byte(&self, row: usize, slice: usize) -> Option<usize> {
         slice.checked_mul(self.rows)?.checked_add(row)?.checked_mul(self.pitch)

@@ -16,7 +16,7 @@ use crate::{Result, checked};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes(pub(super) Device);
 
-/// A type that attributes have.
+/// The type of an attribute's value.
 trait Value {
     /// Converts the driver's number.
     fn of(number: i32) -> Self;
@@ -161,8 +161,8 @@ attributes! {
     "the minor compute capability: 0 for `sm_90`" compute_capability_minor: u32 = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
     "the largest width of a mipmapped 1D texture" maximum_texture1d_mipmapped_width: u32 = CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH;
     "true if streams have priorities" stream_priorities_supported: bool = CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED;
-    "true if the L1 cache holds global memory" global_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED;
-    "true if the L1 cache holds local memory" local_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED;
+    "true if the L1 cache caches global memory" global_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED;
+    "true if the L1 cache caches local memory" local_l1_cache_supported: bool = CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED;
     "the shared memory of a multiprocessor in bytes" max_shared_memory_per_multiprocessor: u32 = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR;
     "the number of 32-bit registers of a multiprocessor" max_registers_per_multiprocessor: u32 = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR;
     "true if managed memory can be allocated" managed_memory: bool = CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY;

@@ -38,7 +38,7 @@ impl Device {
         unsafe { checked::device_get_p2p_attribute(attribute, self.as_raw(), peer.as_raw()) }
     }
 
-    /// Returns for each operation the capabilities that are native on the memory of `peer`
+    /// Returns, for each operation, the kinds and sizes of values for which it is native on the memory of `peer`
     /// ([`cuDeviceGetP2PAtomicCapabilities`](checked::device_get_p2p_atomic_capabilities)).
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Device {
         Ok(found.into_iter().map(AtomicCapabilities).collect())
     }
 
-    /// Returns for each operation the capabilities that are native on the host's memory
+    /// Returns, for each operation, the kinds and sizes of values for which it is native on the host's memory
     /// ([`cuDeviceGetHostAtomicCapabilities`](checked::device_get_host_atomic_capabilities)).
     ///
     /// # Errors
