@@ -1,4 +1,5 @@
-//! The calls: a method of [`Library`](crate::Library) and a free function for every name. Each forwards to
+//! The calls: a method of [`Library`](crate::Library) and a free function for every name. Exports in
+//! [`legacy`](crate::legacy) are methods of [`Legacy`](crate::library::Legacy) instead. Each call forwards to
 //! `calls/arity.rs`.
 
 pub(crate) mod arity;
@@ -15,7 +16,7 @@ macro_rules! functions {
     ) => {
         /// The driver's functions. In a library with
         /// [per-thread default streams](crate::library::Options::per_thread_default_stream), unsuffixed names call
-        /// their per-thread twins; `_ptds` and `_ptsz` names always call the export of that name.
+        /// their per-thread twins, where they have one; `_ptds` and `_ptsz` names always call the export of that name.
         #[allow(non_snake_case, clippy::too_many_arguments)]
         impl Library {
             $(

@@ -1,4 +1,5 @@
-//! The macros that the generated files use: C enumerations as newtypes, records with a zeroed default, layout checks.
+//! The macros with which the generated files define types: C enumerations as newtypes, records with a zeroed default,
+//! layout checks.
 
 /// Defines C enumerations as newtypes of `u32`, with their values as associated constants. With a Rust `enum`, a value
 /// newer than the bindings would be undefined behaviour.
@@ -123,7 +124,7 @@ macro_rules! operations {
 }
 pub(crate) use operations;
 
-/// Implements `Copy`, and `Default` as all zeros, for records. Some drivers do not treat zeros as "not set".
+/// Implements `Copy`, `Clone` and `Default` for records. The default is all zeros, which not every function accepts.
 macro_rules! records {
     ($($name:ident)*) => {
         $(
@@ -196,7 +197,7 @@ macro_rules! anonymous_members {
 }
 pub(crate) use anonymous_members;
 
-/// Asserts sizes, alignments and offsets in bytes at compile time, in tests and in builds with another header.
+/// Asserts sizes, alignments and offsets in bytes at compile time, in tests and in builds with the feature `bindgen`.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {

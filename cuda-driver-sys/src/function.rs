@@ -115,7 +115,7 @@ impl Function {
         self.0 as usize
     }
 
-    /// Returns the function with an index that [`index`](Self::index) returned.
+    /// Returns the function with an index that [`index`](Self::index) returned, or `None` if the index is out of range.
     #[inline]
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {

@@ -30,8 +30,9 @@
 //! - **Structs and unions without a name** in C are named after the member whose type they are:
 //!   [`CUDA_RESOURCE_DESC_st__res`]. Members that C reaches through an unnamed member have a setter and a getter:
 //!   [`location.with_id(0)`](CUmemLocation::with_id), [`location.id()`](CUmemLocation::id).
-//! - **Free functions** call [`DEFAULT`]; [`set_default`] chooses its driver. More libraries are made with [`Library`].
-//! - **C enumerations** are newtypes: a value that these bindings do not know is valid data.
+//! - **Free functions** call [`DEFAULT`]; [`set_default`] chooses its driver. [`Library::new`] makes more libraries.
+//! - **C enumerations** are newtypes: a value that these bindings do not know is valid data. Enumerators that mark the
+//!   end of an enumeration, such as `CU_DEVICE_ATTRIBUTE_MAX`, are left out, because releases change their values.
 //! - **[`Function`]** is the registry: every export with its base name, version, parameters and default-stream mode.
 //!
 //! # Errors
@@ -41,8 +42,8 @@
 //! - [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED): no driver was found.
 //!   [`Library::load_error`] lists the places that were tried.
 //! - [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND): the driver
-//!   does not export the function. [`Library::missing`] names the CUDA version that does, and [`Library::supports`]
-//!   tells before the call.
+//!   does not export the function. [`Library::missing`] names the CUDA version that introduced it, and
+//!   [`Library::supports`] tells before the call.
 //!
 //! This crate never panics; a panic of a resolver or an interposer passes through the call. Functions are only called
 //! through their own type. No driver is loaded on targets that are not 64-bit, where device pointers have another size.
@@ -56,10 +57,11 @@
 //!
 //! # Which driver
 //!
-//! [`Source::search`](library::Source::search) lists the places where the system's driver is searched; the environment
-//! variable `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) select per-thread default streams
-//! and put an [`Interposer`](library::Interposer) between the program and the driver, for example to count or watch
-//! calls, to hide functions or to make calls fail. The crate `cuda-driver-hooks` has ready-made interposers for that.
+//! [`Source::search`](library::Source::search) lists the places where the system's driver is searched for; the
+//! environment variable `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) select per-thread
+//! default streams and put an [`Interposer`](library::Interposer) between the program and the driver, for example to
+//! count or watch calls, to hide functions or to make calls fail. The crate `cuda-driver-hooks` has ready-made
+//! interposers for that.
 //!
 //! # Features
 //!
@@ -71,10 +73,10 @@
 //! - `link` adds `Library::linked`, for programs that load the driver when they start, like a C program linked with
 //!   `-lcuda`. It needs no toolkit, but a linker that links dynamically. It has no effect until `linked` is called.
 //! - `bindgen` checks this machine's `cuda.h` against these bindings at build time and, if the header's CUDA version is
-//!   newer, adds the new items. New functions change [`Function::COUNT`] and each function's
-//!   [`index`](Function::index); existing items do not change, including [`CUDA_VERSION`]. The feature needs libclang.
-//!   Cargo rebuilds when the header, or a variable that leads to it, changes. Cargo compares file times: after pointing
-//!   a link such as `/usr/local/cuda` to another toolkit, run `cargo clean -p cuda-driver-sys`.
+//!   newer, adds the new items. New functions change [`Function::COUNT`] and the [indexes](Function::index) of
+//!   functions; existing items do not change, including [`CUDA_VERSION`]. The feature needs libclang. Cargo rebuilds
+//!   when the header, or a variable that leads to it, changes. Cargo compares file times: after pointing a link such as
+//!   `/usr/local/cuda` to another toolkit, run `cargo clean -p cuda-driver-sys`.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; this crate contains no text of `cuda.h`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -119,10 +121,11 @@ pub use parameters::Parameter;
 pub use profiler::{cuProfilerStart, cuProfilerStop};
 pub use retired::*;
 
-/// Exports whose own name means another export in C. Most are from before CUDA 3.2 and take 32-bit device pointers.
+/// Exports whose own name means another export in C. Most are from before CUDA 3.2 and have 32-bit device pointers or
+/// sizes.
 ///
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
-/// is `cuMemAlloc_v2`, as in C. Its registry entry is [`legacy::function::cuMemAlloc`].
+/// is `cuMemAlloc_v2`, as in C. The registry entry of the legacy export is [`legacy::function::cuMemAlloc`].
 pub mod legacy {
     pub use crate::function::old as function;
     #[cfg(any(feature = "loader", feature = "link"))]

@@ -102,8 +102,8 @@ calls! {
     call_16 16 (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p)
 }
 
-// The numbers of parameters that functions of CUDA 13.5 do not have; those of a newer header may. When the committed
-// bindings have such a function, its line moves up.
+// The numbers of parameters that no function of CUDA 13.5 has; functions of a newer header may have them. When the
+// committed bindings get such a function, its line must move to the list above.
 #[cfg(feature = "bindgen")]
 #[rustfmt::skip]
 calls! {

@@ -11,9 +11,9 @@ use crate::Function;
 pub enum ClaimedBy {
     /// The first use: a call to this function, or `None` for a query that opened the library.
     FirstUse(Option<Function>),
-    /// An earlier [`set_default`](super::set_default).
+    /// A call of [`set_default`](super::set_default) or [`set_default_with`](super::set_default_with).
     Set {
-        /// The source that it set.
+        /// The name of the source that it set.
         source: String,
         /// The location of the call.
         location: &'static Location<'static>,

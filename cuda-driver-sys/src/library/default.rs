@@ -16,7 +16,7 @@ use super::source::{Options, Source};
 pub static DEFAULT: Library = Library::unopened(0);
 
 impl Library {
-    /// Returns the library with a number that [`number`](Self::number) returned.
+    /// Returns the library with a number that [`number`](Self::number) returned; `None` for any other number.
     #[inline]
     #[must_use]
     pub fn by_number(number: u16) -> Option<&'static Self> {
@@ -63,7 +63,7 @@ pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadyS
         .map_err(|by| AlreadySet { by })
 }
 
-/// The error of [`set_default`]: the default library was set or used before.
+/// The error of [`set_default`] and [`set_default_with`]: the default library was set or used before.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AlreadySet {
     by: ClaimedBy,
@@ -86,7 +86,7 @@ impl fmt::Display for AlreadySet {
             ClaimedBy::FirstUse(Some(function)) => {
                 write!(f, "it was first used by a call to {function}")
             }
-            ClaimedBy::FirstUse(None) => f.write_str("it was opened to query its path, version or load error"),
+            ClaimedBy::FirstUse(None) => f.write_str("it was opened by a query, for instance of its path"),
             ClaimedBy::Set { source, location } => {
                 write!(f, "it was set to {source} at {location}")
             }

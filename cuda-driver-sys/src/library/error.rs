@@ -38,16 +38,16 @@ pub enum LoadErrorKind {
     NotFound,
     /// Only the stub library of a CUDA toolkit was found: a toolkit is installed, but no driver.
     StubOnly,
-    /// The chosen source is not a driver. The source is a file named by the program or by `CUDA_DRIVER_LIBRARY`, a
-    /// resolver, or the library that the program is linked against.
+    /// The chosen source cannot be loaded or is not a driver. The source is a file named by the program or by
+    /// `CUDA_DRIVER_LIBRARY`, a resolver, or the library that the program is linked against.
     Named,
     /// NVIDIA has no driver for this operating system, or for 32-bit programs.
     Unsupported,
     /// No source was chosen, and without the feature `loader` there is no search.
     NotChosen,
-    /// The library's own resolver called a function of the library while the library was being opened.
+    /// The library was used while it was being opened: by its own resolver, or because it is its own source.
     Reentrant,
-    /// The resolver panicked.
+    /// The resolver panicked while the library was being opened.
     Panicked,
     /// The process made the maximum number of libraries.
     TooMany,
@@ -57,7 +57,7 @@ pub enum LoadErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// A path, a file name that the system's loader searched for, or a resolver's name.
+    /// A path, a file name that the system's loader searched for, or the name of another source, such as a resolver.
     pub place: PathBuf,
     /// The reason why it failed: the system's message where there is one.
     pub reason: String,

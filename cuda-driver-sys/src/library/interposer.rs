@@ -1,4 +1,4 @@
-//! Interposers, which see every call of a library.
+//! Interposers: hooks between the callers of a library and its driver.
 
 use core::ffi::c_void;
 use core::fmt;

@@ -2,7 +2,8 @@
 
 use core::ffi::{CStr, c_void};
 
-/// Returns the address of `cuInit`. This reference makes the linker add the driver to the program's libraries.
+/// Returns the address of `cuInit`, or 0 on a system without a driver. This reference makes the linker add the driver
+/// to the program's libraries.
 ///
 /// Inlined, so that the reference is in the calling crate only: the linker leaves the driver out of programs that do
 /// not call this function.
