@@ -1,4 +1,5 @@
-//! Reports the threads that are about to run the source line that `CUDA_SOFT_STOP_AT` names.
+//! Reports the chosen threads that are about to run the line of the source or of the PTX text that `CUDA_SOFT_STOP_AT`
+//! names.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +7,7 @@ use engine::Observers;
 use engine::stop::{Stop, StopAt};
 use host::console;
 
-/// Returns the observers of a launch that report stops; none if no stop is set.
+/// Returns the observers of a launch that report stops; none if `CUDA_SOFT_STOP_AT` is not set or cannot be parsed.
 pub(crate) fn observers() -> Observers {
     static OBSERVERS: OnceLock<Observers> = OnceLock::new();
     let observers = OBSERVERS.get_or_init(|| {

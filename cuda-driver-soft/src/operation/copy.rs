@@ -3,8 +3,10 @@
 //! A copy is checked when it is requested and runs in stream order. As with NVIDIA's driver, the host waits for copies
 //! that involve pageable memory. In synchronous calls, it also waits for copies that involve page-locked or managed
 //! memory or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, and for all copies in a context with `CU_CTX_SYNC_MEMOPS`.
-//! It does not wait for a small contiguous asynchronous copy from pageable memory to memory of the driver on a stream
-//! with pending work. Such a copy is staged: the call reads the bytes at once, and a task writes them.
+//!
+//! A copy from pageable memory to memory of the driver is staged instead if it is small, contiguous and asynchronous
+//! and its stream has pending work, or if it has `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`: the call reads the bytes
+//! at once, a task writes them, and the host does not wait.
 
 use crate::object::place::MemoryPlace;
 use crate::object::{graph_memory, memory};

@@ -67,10 +67,11 @@ impl ReadyLaunch {
             return Ok(());
         }
         host::log!(
-            "launch of `{}` with {threads} threads per block: with {} registers per thread, blocks have at most \
-             CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK threads; use fewer threads, or limit the registers by .maxntid",
+            "launch of `{}` with {threads} threads per block: with {} registers per thread, a block has at most {} \
+             threads; use fewer threads, or limit the registers by .maxntid",
             kernel.name(),
-            kernel.num_regs()
+            kernel.num_regs(),
+            register_limit::threads(kernel, device)
         );
         Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     }

@@ -43,7 +43,7 @@ fn whole() -> Option<&'static Collection> {
     made.as_ref()
 }
 
-/// Returns the observers of a launch that the calling thread makes.
+/// Returns the observers that add a launch of the calling thread to its profiles and to that of the process.
 pub(crate) fn observers() -> Observers {
     let mut observers = whole().map(Collection::observers).unwrap_or_default();
     let _ = GUARDS.try_with(|guards| {

@@ -67,7 +67,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The live objects of one kind. Each type of object has a static table, except graphs and their nodes, which one lock
+/// The live objects of one kind. Each [`HandleKind`] has a static table, except graphs and their nodes, which one lock
 /// protects together.
 pub(crate) struct Table<T> {
     kind: HandleKind,

@@ -133,7 +133,8 @@ impl Tasks {
         ids.iter().all(|id| !self.tasks.contains_key(id))
     }
 
-    /// Takes the next piece of work: a ready task first, else a share in a running kernel, in turn.
+    /// Takes the next piece of work: a ready task first, else a share in a running kernel, in turn. After a fault,
+    /// takes ready tasks only, without their work.
     pub(super) fn take(&mut self) -> Option<TakenWork> {
         if let Some((id, work)) = self.ready.pop_first() {
             let work = if self.fault.is_some() {
