@@ -1,2 +1,2 @@
-/* The headers that the raw bindings are made from. */
+/* The input of bindgen: the header from which the raw bindings are generated. */
 #include <cuda.h>

@@ -2,7 +2,8 @@
 //! installed driver on a machine with a GPU.
 //!
 //! `ci/drivers.sh` downloads the drivers and runs this test; `ci/gpu.sh` runs it on a GPU machine. Each driver is
-//! loaded in a process of its own, which drops root privileges first: as root, `cuInit` would create a device node.
+//! loaded in a process of its own, which drops root privileges before it calls `cuInit`: as root, `cuInit` would create
+//! a device node.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "loader"))]
 
 use core::ffi::{c_int, c_void};
@@ -28,7 +29,7 @@ const DRIVERS: [(&str, u32); 6] = [
     ("555", 12050),
 ];
 
-/// Other exports of drivers: functions that other headers declare, and two that no header declares.
+/// The beginnings of the names of exports that other headers declare.
 const OTHER_HEADERS: &[&str] = &[
     "cuGL",
     "cuGraphicsGL",
@@ -42,9 +43,11 @@ const OTHER_HEADERS: &[&str] = &[
     "cudbg",
     "CUDBG",
 ];
+/// Exports that no header declares.
 const UNDOCUMENTED: &[&str] = &["cuMemGetAttribute", "cuMemGetAttribute_v2"];
 
-/// Functions that a driver does not export on Linux, although the headers of its version declare them.
+/// By CUDA version, the functions that a driver does not export on Linux, although the headers of its version declare
+/// them.
 const LACKING: &[(u32, &[&str])] = &[(11000, &["cuDeviceGetLuid"])];
 
 /// Formats 12020 as "12.2".
@@ -52,8 +55,9 @@ fn point(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The variables of the child processes: the file to load, and the CUDA version that it must support, if that is known.
+/// The environment variable that names the file that a child process loads.
 const FILE: &str = "CUDA_ABI_DRIVER_FILE";
+/// The environment variable with the CUDA version that the file must support, if that version is known.
 const VERSION: &str = "CUDA_ABI_DRIVER_VERSION";
 
 /// Runs [`one_driver`] in a process of its own.
@@ -221,7 +225,7 @@ fn one_driver(file: &Path, version: Option<u32>) {
 }
 
 /// Checks that `cuGetProcAddress` returns the loader's address for the base name, version and stream mode of each
-/// function. Returns the number of functions that were compared.
+/// function that the driver exports. Returns the number of functions that were compared.
 fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     let known: Vec<Function> = Function::ALL
         .iter()
@@ -271,7 +275,7 @@ fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     known.len()
 }
 
-/// Returns the functions and objects that a library exports.
+/// Returns the names of the functions and variables that a library exports.
 fn exports(file: &Path) -> BTreeSet<String> {
     let bytes = std::fs::read(file).expect("the driver can be read");
     let elf: ElfFile64 = ElfFile64::parse(bytes.as_slice()).expect("the driver is an ELF file");

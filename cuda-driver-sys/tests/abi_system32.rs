@@ -1,5 +1,5 @@
-//! On Windows, only `nvcuda.dll` from the system folder is loaded, not a file of that name in the program's or the
-//! current folder. This test needs its own process, because it changes the current folder.
+//! Tests that the search on Windows loads `nvcuda.dll` from the system folder only, not a file of that name in the
+//! program's or the current folder. This test needs its own process, because it changes the current folder.
 #![cfg(all(windows, feature = "loader"))]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use cuda_driver_sys::{CUresult, Library};
 
 const DRIVER: &str = "nvcuda.dll";
 
-/// A copy that is deleted at the end.
+/// A copy of a file, which is deleted when this is dropped.
 struct Copy(PathBuf);
 
 impl Copy {

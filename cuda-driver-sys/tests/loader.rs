@@ -58,7 +58,7 @@ fn file_that_is_not_a_library() {
     let file = folder().join("text.so");
     std::fs::write(
         &file,
-        "This is no library, however long one makes it, and it has no ELF header.\n",
+        "This is not a library. It is longer than an ELF header, or the loader would reject it as too short.\n",
     )
     .expect("a file");
     assert_eq!(refusal(&file), "invalid ELF header");
@@ -161,8 +161,8 @@ fn privileged_process_ignores_the_variable() {
     };
     let program = folder().join("setuid");
     std::fs::copy(std::env::current_exe().expect("this test"), &program).expect("a copy");
-    // The test harness has options that write files, so only this user may run the setuid copy, and only during the
-    // test.
+    // The test harness has options that write files, so only the user that starts the setuid copy below may run it, and
+    // only during the test.
     chown(&program, None, Some(NOBODY)).expect("this process owns the file");
     let mode = std::fs::Permissions::from_mode(0o4750);
     std::fs::set_permissions(&program, mode).expect("this process owns the file");
@@ -194,7 +194,7 @@ fn privileged_process_ignores_the_variable() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("2 passed"), "{text}");
     if !text.contains(&format!("user {NOBODY} has the rights of 0\n")) {
-        println!("needs a folder for temporary files where setuid counts, and no emulator: {text}");
+        println!("needs a folder for temporary files where setuid takes effect, and no emulator: {text}");
         return;
     }
     assert!(!text.contains("ignored_driver"), "{text}");

@@ -112,7 +112,7 @@ fn all_other_plain_names_are_exports() {
         if other.contains(function.name()) {
             assert!(
                 function.is_legacy(),
-                "{function} goes by a name that means another export"
+                "{function} is not in `legacy`, although its name means another export"
             );
         } else {
             own += 1;
@@ -209,7 +209,7 @@ fn versions_are_those_of_the_typedefs() {
     ] {
         assert_eq!(Function::by_symbol(name).map(Function::since), Some(since), "{name}");
     }
-    // Functions that are older than their plain name: a driver before 12.0 lacks the export that the name means.
+    // The functions are older than the exports that their plain names mean, which drivers before 12.0 lack.
     for name in ["cuGetProcAddress", "cuGraphAddKernelNode", "cuGraphExecUpdate"] {
         assert_eq!(Function::by_name(name).map(Function::since), Some(12000), "{name}");
     }

@@ -1,7 +1,8 @@
-//! Tests of the six exports that take a record by value, into a library built by a C compiler.
+//! Tests of the six exports that take a record by value: calls of a library that a C compiler built, which must receive
+//! the arguments unchanged.
 //!
-//! The library is built from `stub.c` in this folder, if this machine's C compiler builds for this target. Otherwise
-//! `CUDA_ABI_STUB` names it; see `ci/platforms.sh`.
+//! The library is built from `stub.c` in this folder by this machine's C compiler. If that compiler does not build for
+//! this target, `CUDA_ABI_STUB` must name the library; see `ci/platforms.sh`.
 #![cfg(all(feature = "loader", any(target_os = "linux", windows)))]
 
 use core::ffi::{c_char, c_uint, c_void};
@@ -15,7 +16,7 @@ use cuda_driver_sys::{
     CUstream, Function, Library,
 };
 
-/// The stub, which stores the arguments of its last call.
+/// The stub, which stores the arguments of calls until [`seen`](Self::seen) takes them.
 struct Stub {
     library: &'static Library,
     seen: unsafe extern "system" fn(*mut u8, usize) -> usize,
@@ -34,6 +35,7 @@ impl Stub {
         Self { library, seen }
     }
 
+    /// Returns the bytes of the arguments since the last call of this method.
     fn seen(&self) -> Vec<u8> {
         let mut bytes = vec![0; 256];
         // SAFETY: the buffer has that many bytes.
@@ -43,7 +45,7 @@ impl Stub {
     }
 }
 
-/// Held by one test at a time, because the stub stores only one call.
+/// Held by one test at a time, because the stub stores the arguments of all calls in one place.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Returns the stub's file.
@@ -174,7 +176,7 @@ fn records_arrive_whole_and_in_place() {
     }
 }
 
-/// Forwards every call, and changes the location of `cuMemAdvise`.
+/// Forwards every call, and changes the location of `cuMemAdvise_v2`.
 struct Elsewhere;
 
 impl Interposer for Elsewhere {

@@ -1,4 +1,4 @@
-/* A library with the six exports that take a record by value. It stores the arguments of the last call. */
+/* A library with the six exports that take a record by value. It stores their arguments until abi_seen takes them. */
 
 #include <stddef.h>
 #include <string.h>
@@ -38,7 +38,8 @@ static void note(const void *bytes, size_t size)
 }
 #define NOTE(argument) note(&(argument), sizeof(argument))
 
-/* Copies the arguments of the last call to `out`, without padding, and returns their length in bytes. */
+/* Moves the stored arguments to `out`, without padding between them, and returns their length in bytes; 0 if they are
+ * longer than `capacity`. */
 API size_t CALL abi_seen(unsigned char *out, size_t capacity)
 {
     size_t size = length;

@@ -1,6 +1,6 @@
 //! Converts the bindings' types to C.
 
-/// Returns the C type for a Rust type in the form of `stringify!` or prettyplease.
+/// Returns the C type for a Rust type as `stringify!` or prettyplease prints it.
 pub(crate) fn c_type(rust: &str) -> String {
     let rust = rust.trim();
     if let Some(pointer) = rust.strip_prefix('*') {
@@ -37,7 +37,8 @@ pub(crate) fn c_type(rust: &str) -> String {
     name.to_owned()
 }
 
-/// Converts `unsafe extern "system" fn(a: A, b: B) -> R>` to `R (CUDA_CB *)(A, B)`.
+/// Converts a callback's type without its beginning `Option<`: `unsafe extern "system" fn(a: A, b: B) -> R>` becomes
+/// `R (CUDA_CB *)(A, B)`.
 fn callback_type(rust: &str) -> String {
     let inside = rust.split_once("fn(").map_or(rust, |(_, rest)| rest);
     let (parameters, result) = inside.rsplit_once(')').unwrap_or((inside, ""));

@@ -33,7 +33,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[rustfmt::skip]
 pub(crate) const EXPLAINED: &[Explained] = &[
     Explained {
-        why: "Enumerators that mark the end of an enumeration and change with every release. The bindings omit them, because a program that uses one is wrong on the next driver.",
+        why: "Enumerators that mark the end of an enumeration. Many change when a release adds values, so the bindings omit all of them: a program that uses one may be wrong on the next driver.",
         facts: &[
             ("enumerator CU_AD_FORMAT_MAX", 12050, NEWEST, "CUarray_format 2147483647"),
             ("enumerator CU_ATOMIC_OPERATION_MAX", 13000, NEWEST, "CUatomicOperation 13"),
@@ -84,7 +84,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Masks of all flags that the driver of the header's release knows.",
+        why: "Masks of several flags, to which later releases added bits.",
         facts: &[
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12050, 12050, "CUCoredumpGenerationFlags 15"),
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12060, 13040, "CUCoredumpGenerationFlags 47"),
@@ -128,7 +128,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Tags to which a later header added a version. Size and fields are the same.",
+        why: "Struct tags to which a later header added a version suffix. Size and fields are the same.",
         facts: &[
             ("alignment of CUDA_BATCH_MEM_OP_NODE_PARAMS_st", 11070, 12010, "8"),
             ("alignment of CUDA_MEM_ALLOC_NODE_PARAMS_st", 11070, 12010, "8"),
@@ -146,7 +146,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "In CUDA 11 the typedef means the first form, which the bindings call CUDA_KERNEL_NODE_PARAMS_v1.",
+        why: "In CUDA 11 the typedef means the first version of the record, which the bindings call CUDA_KERNEL_NODE_PARAMS_v1.",
         facts: &[
             ("typedef CUDA_KERNEL_NODE_PARAMS", 11070, 11080, "record of 56 aligned to 8"),
         ],
@@ -159,7 +159,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Macros that the header uses inside. From 13.1 on, it undefines them at its end.",
+        why: "Macros that only the header itself uses. From 13.1 on, it undefines them at its end.",
         facts: &[
             ("macro RESOURCE_ABI_EXTERNAL_BYTES", 12040, 13000, "48"),
             ("macro RESOURCE_ABI_VERSION", 12040, 13000, "1"),

@@ -28,7 +28,7 @@ pub(crate) struct Header {
     pub(crate) records: BTreeMap<String, Record>,
     /// The enumerators of each enumeration, by its typedef, or by its tag if it has no typedef.
     pub(crate) enumerations: BTreeMap<String, Vec<String>>,
-    /// Types with a size and a name of one word.
+    /// Typedefs of types whose size the header defines.
     pub(crate) typedefs: Vec<String>,
     pub(crate) functions: Vec<String>,
     /// Macros without parameters and with a value.
@@ -92,7 +92,7 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Removes attributes, alignments and calling conventions from a declaration.
+/// Removes attributes, alignments and calling conventions from declarations.
 fn plain(tokens: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut parser = Parser { tokens, at: 0 };

@@ -42,9 +42,9 @@ fn releases() -> Vec<(u32, String)> {
     releases.collect()
 }
 
-/// Replaces the crate's macros that the committed files use.
+/// Replaces the crate's module of macros, with the one that `generated/layout.rs` uses.
 mod enumeration {
-    /// Replaces the macro of `generated/layout.rs`: returns the layout of each record according to this compiler.
+    /// Defines a function that returns the layout of each record according to this compiler.
     macro_rules! layout {
         ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
             pub(crate) fn all() -> Vec<crate::ours::Record> {
@@ -69,7 +69,7 @@ mod enumeration {
     pub(crate) use layout;
 }
 
-/// The types under the names that the committed file uses.
+/// The types under the path that `generated/layout.rs` uses.
 mod records {
     pub(crate) use cuda_driver_sys::*;
 }
@@ -95,7 +95,8 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
         }
     }
     for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
-        // An older header may lack any declaration, except `CUDA_VERSION` and the fields of records that it declares.
+        // An older header may lack any declaration, except function-pointer types of its version and earlier ones, and
+        // the fields of records that it declares.
         let record = what.strip_prefix("field ").and_then(|field| field.split('.').next());
         let expected = newest
             || what.starts_with("PFN_") && since(what) <= version
@@ -114,7 +115,7 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
 
 /// Returns true if two descriptions of a type are equal, or differ only in a signedness that does not matter. C
 /// enumerations are signed if a value is negative, but enumerations of the bindings are always unsigned. C's `char` is
-/// signed on some targets, also in Rust.
+/// signed on some targets, and Rust's `c_char` is `i8` or `u8` accordingly.
 fn agree(ours: &str, theirs: &str) -> bool {
     let same_but_for = |kind: &str, other: &str| {
         let rest = ours.strip_prefix(kind).and_then(|ours| ours.strip_prefix(' '));
@@ -133,6 +134,7 @@ fn since(pointer: &str) -> u32 {
     digits.parse().unwrap_or(u32::MAX)
 }
 
+/// Returns the folder of each release's headers, by `CUDA_VERSION`.
 fn headers() -> Result<BTreeMap<u32, PathBuf>, String> {
     let cache = std::env::var_os("CUDA_ABI_HEADERS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache"),
@@ -168,6 +170,7 @@ fn headers() -> Result<BTreeMap<u32, PathBuf>, String> {
     ))
 }
 
+/// Returns the types of the bindings that the C compiler compares with each header's.
 fn our_questions() -> probe::Ours {
     let callbacks = ours::typedefs()
         .into_iter()
@@ -293,7 +296,7 @@ fn every_difference_from_every_header_is_explained() {
     {
         println!("CUDA {version}: {what}: here {ours:?}, in the header {theirs:?}");
     }
-    // Each entry must match exactly the headers that it names.
+    // Each entry must match a difference in the first and in the last header that it names.
     let mut stale = Vec::new();
     for (reason, Explained { why, facts }) in EXPLAINED.iter().enumerate() {
         for (place, fact) in facts.iter().enumerate() {

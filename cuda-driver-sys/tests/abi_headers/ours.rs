@@ -41,8 +41,8 @@ impl<T> From<*const T> for Behind {
     }
 }
 
-/// Fields that have no name in C and are therefore missing in the generated table. If one is missing here, the test
-/// fails, because the members of that field are not found in the bindings.
+/// Returns the fields that have no name in C and are therefore missing in the generated table, each with its record. If
+/// one is missing here, the test fails, because the members of that field are not found in the bindings.
 fn unnamed_fields() -> Vec<(&'static str, Field)> {
     macro_rules! fields {
         ($($record:ident)*) => {
@@ -104,7 +104,7 @@ fn exports() -> Vec<Export> {
     cuda_driver_sys::for_each_function! { exports }
 }
 
-/// Returns the macros that the crate defines by hand, with their expected values.
+/// Returns the macros that the crate defines by hand, with their values in the crate.
 fn macros_by_hand() -> Vec<(&'static str, i128)> {
     macro_rules! values {
         (pointers: $($pointer:ident)*; integers: $($integer:ident)*; attributes: $($attribute:ident)*;) => {
@@ -298,7 +298,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
         enumerations: enumerations.iter().map(|e| e.name).collect(),
         typedefs: typedefs(),
     };
-    // A record without a typedef has its own name.
+    // A record without a typedef is listed under its own name.
     let aliased = |name: &str| types.typedefs.values().any(|target| target == name);
     let own = types
         .records
@@ -391,7 +391,7 @@ fn without_escape(name: &str) -> &str {
     }
 }
 
-/// Returns the type of a field from its Rust type with paths.
+/// Returns the kind of a field, as facts name it, from its Rust type with paths.
 fn kind(ty: &str) -> &str {
     if ty.starts_with('*') || ty.contains("Option<") {
         "pointer"

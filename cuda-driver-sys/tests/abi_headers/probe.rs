@@ -11,7 +11,7 @@ use crate::header::{Header, Member, parse};
 /// Makes the header declare all exports, including those for older programs.
 const ALL_EXPORTS: &str = "-D__CUDA_API_VERSION_INTERNAL";
 
-/// The macros of the program. `KIND` takes an object, which is not evaluated.
+/// The macros of the program. `KIND` does not evaluate its argument.
 const PRELUDE: &str = r#"
 #define __USE_MINGW_ANSI_STDIO 1
 #include <stddef.h>
@@ -214,7 +214,7 @@ fn said(out: &mut String, what: &str, value: &str) {
     _ = writeln!(out, "SAID(\"{what}\", \"{value}\")");
 }
 
-/// Returns true if a macro is a number, and false for example for a part of the syntax.
+/// Returns true if a macro is a number and belongs to the API.
 fn is_value(name: &str) -> bool {
     // On Windows, these macros are calling conventions.
     let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);

@@ -1,4 +1,6 @@
-//! A fake driver, built as a shared library by the loader's tests. `--cfg` selects its behaviour.
+//! A fake driver, which tests build as a shared library. `--cfg` selects its behaviour: `stub` is a toolkit's stub,
+//! `strange` a driver with an unknown result code, `no_init` a library that is not a driver, and `tool` a library for
+//! `LD_PRELOAD`, which reports another CUDA version.
 #![no_std]
 #![crate_type = "cdylib"]
 

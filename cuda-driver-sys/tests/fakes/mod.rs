@@ -1,4 +1,4 @@
-//! Fake drivers, built as shared libraries.
+//! Fake drivers, built as shared libraries, and the temporary folder that holds them.
 
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString, c_int};
@@ -15,10 +15,10 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = new_folder().canonicalize().expect("the folder was just created");
         let rights = Permissions::from_mode(0o755);
-        std::fs::set_permissions(&folder, rights).expect("a folder of ours");
+        std::fs::set_permissions(&folder, rights).expect("this process owns the folder");
         // SAFETY: the handler is a function of this program.
         let registered = unsafe { atexit(remove_folder) };
-        assert_eq!(registered, 0, "a handler for the end of the process");
+        assert_eq!(registered, 0, "atexit did not accept the handler");
         folder
     })
 }
@@ -36,7 +36,7 @@ extern "C" fn remove_folder() {
     }
 }
 
-/// Creates a folder with a new name: an earlier process with the same number may have crashed and left its folder.
+/// Creates a folder with a new name: an earlier process with the same ID may have crashed and left its folder.
 fn new_folder() -> PathBuf {
     for n in 0.. {
         let name = format!("cuda-driver-sys-{}-{n}", std::process::id());
@@ -57,7 +57,8 @@ pub(crate) fn configured(what: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Builds the fake driver with some `--cfg`s; prints a message and returns `None` if there is no compiler.
+/// Builds the fake driver with some `--cfg`s, at a path below [`folder`]; prints a message and returns `None` if there
+/// is no compiler.
 pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let library = folder().join(path);
     std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
