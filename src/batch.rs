@@ -35,7 +35,7 @@ impl Stream {
     ///     BatchCopy { to: second, from: from.ptr(), bytes: 8 },
     /// ];
     /// # context.synchronize()?;
-    /// // SAFETY: both buffers live until the stream is done, and no copy reads what another one writes.
+    /// // SAFETY: both buffers live until the stream is done, and no copy reads memory that the other one writes.
     /// unsafe { stream.copy_batch(&copies, CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) }?;
     /// stream.synchronize()?;
     /// assert_eq!(to.to_vec()?, [3, 4, 1, 2]);
@@ -49,7 +49,8 @@ impl Stream {
     /// batch.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order or the legacy default stream, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order, the legacy default stream, or a
+    /// borrowed stream without a current context, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpyBatchAsync_v2")]
@@ -79,8 +80,9 @@ impl Stream {
     /// memory or array on both sides.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand or the legacy default stream, and a
-    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.0.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid operand, the legacy default stream, or a borrowed stream
+    /// without a current context, and a [missing-function error](crate::Error::is_missing_function) if the driver is
+    /// older than CUDA 13.0.
     #[inline]
     #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
     #[track_caller]
@@ -99,7 +101,7 @@ impl Stream {
     /// Same as [`copy_batch`](Self::copy_batch).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for invalid attributes, and a
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes or invalid attributes, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
     #[inline]
     #[doc(alias = "cuMemcpyWithAttributesAsync")]

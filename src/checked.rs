@@ -1,6 +1,6 @@
 //! Every driver call, checked: one function for each export, except the variants for per-thread default streams, such
-//! as `cuLaunchKernel_ptsz`, and the functions of the 32-bit era. A function converts arguments and results; apart from
-//! the fallbacks below, no other logic is between it and the driver.
+//! as `cuLaunchKernel_ptsz`, and the functions with 32-bit addresses and sizes that CUDA 3.2 replaced. A function
+//! converts arguments and results; apart from the fallbacks below, no other logic is between it and the driver.
 //!
 //! Functions have the names of C without `cu` and in snake case: `cuMemAlloc` is [`mem_alloc`], and `cuCtxCreate_v4` is
 //! `ctx_create_v4`. Their signatures follow from C's by these rules:

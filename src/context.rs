@@ -45,7 +45,7 @@ struct Inner {
     owner: Owner,
 }
 
-/// The ownership of a context, which determines what the last reference does.
+/// The ownership of a context, which determines the action of its last reference.
 #[derive(Debug, Clone, Copy)]
 enum Owner {
     /// The last reference destroys the context.

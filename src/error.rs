@@ -408,8 +408,8 @@ pub(crate) fn dropping() -> Option<Dropping> {
 }
 
 impl Dropping {
-    /// Ignores the result of a call in a `Drop`, which cannot report it. At process exit, in a destroyed context and after
-    /// a fault there is nothing left to release; after other errors nothing more can be done.
+    /// Ignores the result of a call in a `Drop`, which cannot report it. At process exit, in a destroyed context and
+    /// after a fault there is nothing left to release; after other errors nothing more can be done.
     #[inline]
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;

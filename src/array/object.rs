@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     size: Option<[usize; 3]>,
 }
 
-/// The ownership of an array, which determines what the last reference does.
+/// The ownership of an array, which determines the action of its last reference.
 enum Owner {
     /// The last reference destroys the array.
     Created,

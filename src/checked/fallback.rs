@@ -19,7 +19,7 @@ pub(super) unsafe fn get_proc_address(symbol: &CStr, cuda_version: i32, flags: u
     // SAFETY: upheld by the caller.
     let pfn = match unsafe { legacy::get_proc_address(symbol, cuda_version, flags) } {
         Ok(pfn) => pfn,
-        // Returned for an unknown name, where the newer function returns null and a status.
+        // Returned for an unknown name. The newer function returns null and a status instead.
         Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_FOUND => ptr::null_mut(),
         Err(error) => return Err(error),
     };

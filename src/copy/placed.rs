@@ -22,7 +22,9 @@ pub(super) struct Placed<'a> {
     pub(super) context: Option<&'a Context>,
     /// The place of the box in the array: bytes into a row, rows, slices. Zeros for memory.
     pub(super) offset: [usize; 3],
+    /// Bytes from one row to the next; 0 for an array.
     pub(super) pitch: usize,
+    /// Rows from one slice to the next; 0 for an array.
     pub(super) rows: usize,
 }
 
