@@ -62,7 +62,7 @@ impl Call {
             address: unsafe { argument.cast::<*const c_void>().read() },
         });
         let pointers = pointers.filter(|pointer| !pointer.address.is_null()).collect();
-        // Lines of earlier calls are not the reason of a failure of this call.
+        // Lines of earlier calls are not the reason for a failure of this call.
         take_last_line();
         let begin = with(|recorder| {
             let (track, at) = (recorder.thread(), now());
@@ -91,11 +91,11 @@ impl Call {
                     continue;
                 };
                 let text = if pointer.is_text {
-                    // SAFETY: the call has read the string, by the caller's promise.
+                    // SAFETY: the call succeeded, so the caller guarantees that this is a C string.
                     let text = unsafe { CStr::from_ptr(pointer.address.cast::<c_char>()) }.to_bytes();
                     String::from_utf8_lossy(&text[..text.len().min(MOST_TEXT)]).into_owned()
                 } else {
-                    // SAFETY: the call has written the value, by the caller's promise.
+                    // SAFETY: the call succeeded, so the caller guarantees that it wrote this value.
                     fmt::from_fn(|f| unsafe { parameter.show_target(pointer.address, f) }).to_string()
                 };
                 if !text.is_empty() {

@@ -24,7 +24,7 @@ pub(crate) struct Job {
     fields: Object,
     /// Number of blocks of a kernel, or number of bytes of a copy or fill; 0 for a host function.
     size: u64,
-    /// Identifies the arrow from the call to the work.
+    /// Identifies the arrow that a viewer draws from the call to the work.
     arrow: u64,
 }
 
@@ -63,12 +63,12 @@ impl Job {
             JobKind::HostFunction => "host function",
         };
         let place = with(|recorder| {
-            let (track, lane) = recorder.claim(&stream);
+            let (track, branch) = recorder.claim(&stream);
             let at = now();
             recorder.write(event(&name, category, "B", at, track).object("args", fields));
             let arrow = event("submit", "submit", "f", at, track).number("id", arrow);
             recorder.write(arrow.text("bp", "e"));
-            (track, lane, at)
+            (track, branch, at)
         });
         Span {
             kind,
@@ -81,14 +81,14 @@ impl Job {
     }
 }
 
-/// Work on a stream that runs. Dropping it records its end.
+/// Running work of a stream. Dropping it records its end.
 pub(crate) struct Span {
     kind: JobKind,
     name: String,
     category: &'static str,
     stream: StreamTrack,
     size: u64,
-    /// The track, its lane, and the time of the start. `None` after the end, and if no trace was being recorded at the
+    /// The track, its branch, and the time of the start. `None` after the end, and if nothing was being recorded at the
     /// start.
     place: Option<(Track, usize, u64)>,
 }
@@ -100,7 +100,7 @@ impl Span {
     }
 
     fn record(&mut self, fault: Option<&str>) {
-        let Some((track, lane, begin)) = self.place.take() else {
+        let Some((track, branch, begin)) = self.place.take() else {
             return;
         };
         with(|recorder| {
@@ -110,7 +110,7 @@ impl Span {
                 None => Object::new(),
             };
             recorder.write(event(&self.name, self.category, "E", at, track).object("args", fields));
-            recorder.release(&self.stream, lane);
+            recorder.release(&self.stream, branch);
             let time = Duration::from_nanos(at.saturating_sub(begin));
             match self.kind {
                 JobKind::Kernel => {

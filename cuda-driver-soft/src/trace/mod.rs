@@ -151,14 +151,14 @@ pub struct Trace(());
 /// Returns an error that names the file if it cannot be written, and [`io::ErrorKind::ResourceBusy`] if a trace or a
 /// summary is being recorded already: there is one for the whole process, which includes calls of all threads.
 pub fn trace(path: impl AsRef<Path>) -> io::Result<Trace> {
-    // Starts the trace of `CUDA_SOFT_TRACE` first, if that is set, so that this trace does not replace it.
+    // Starts what `CUDA_SOFT_TRACE` or `CUDA_SOFT_SUMMARY` requests, so that this trace does not replace it.
     on();
     let mut recorder = recorder();
     if recorder.is_some() {
         return Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "a trace of this process is being recorded already: finish it first, or unset CUDA_SOFT_TRACE and \
-             CUDA_SOFT_SUMMARY",
+            "a trace or a summary of this process is being recorded already: finish it first, or unset CUDA_SOFT_TRACE \
+             and CUDA_SOFT_SUMMARY",
         ));
     }
     let made = Recorder::new(Some(path.as_ref()), true)?;

@@ -19,8 +19,9 @@ pub(super) struct Recorder {
     /// The process and number of each track whose name is written; the number `u64::MAX` stands for the process's own
     /// name.
     named: HashSet<(u32, u64)>,
-    /// The lanes of each stream: true for a lane with work that runs.
-    lanes: HashMap<u64, Vec<bool>>,
+    /// The branches of each stream: true while work runs in the branch. Each branch has a track. Branch 0 is the stream
+    /// itself, the others are for branches of graphs.
+    branches: HashMap<u64, Vec<bool>>,
     pub(super) summary: Summary,
 }
 
@@ -89,7 +90,7 @@ impl TraceFile {
         let mut is_closed = self.is_closed;
         let mut is_empty = length <= 1;
         if length != self.length {
-            // Another process has written, and may have ended.
+            // Another process has written, and may have closed the array.
             let mut tail = vec![0; length.min(END.len() as u64) as usize];
             self.file.seek(SeekFrom::End(-(tail.len() as i64)))?;
             self.file.read_exact(&mut tail)?;
@@ -113,7 +114,7 @@ impl TraceFile {
     }
 }
 
-/// The track of a viewer that an event is shown in.
+/// The track in which a viewer shows an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Track {
     pub(super) process: u32,
@@ -130,8 +131,8 @@ pub(crate) struct StreamTrack {
     pub(crate) name: String,
 }
 
-/// Maximum number of lanes of a stream. More work at once shares the last lane.
-const MOST_LANES: usize = 64;
+/// Maximum number of branches of a stream. If all are taken, further work shares the last one.
+const MOST_BRANCHES: usize = 64;
 
 /// A clock, with its time at `begin` in nanoseconds.
 #[derive(Clone, Copy)]
@@ -140,8 +141,8 @@ struct Clock {
     nanoseconds: u64,
 }
 
-/// Returns the time of an event in nanoseconds since the start of the day (UTC) on which the process began, so that
-/// processes that record into the same file have a common origin.
+/// Returns the time in nanoseconds since the start of the day (UTC) on which this process recorded its first event.
+/// So processes that record into the same file on one day have a common origin.
 pub(super) fn now() -> u64 {
     const DAY: u64 = 86_400_000_000_000;
     static CLOCK: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
@@ -174,17 +175,18 @@ fn process_name() -> String {
     format!("{name} (process {})", std::process::id())
 }
 
-/// Returns the name of the calling thread.
+/// Returns the name of the calling thread, if it has one.
 fn thread_name() -> Option<String> {
     let thread = std::thread::current();
-    // A thread that a program in C has started is known to the system only.
+    // Rust does not know the names of threads that C code started.
     let of_system = || std::fs::read_to_string("/proc/thread-self/comm").ok();
     let name = thread.name().map(str::to_owned).or_else(of_system)?;
     Some(name.trim_end().to_owned())
 }
 
 impl Recorder {
-    /// Records into a file, which another process may have begun, or into the summary only.
+    /// Makes a recorder that records into a file and the summary, or into the summary only if `path` is `None`. Another
+    /// process may have begun the file; `replace` empties it first.
     ///
     /// # Errors
     /// Returns an error that names the file if it cannot be opened or written.
@@ -196,7 +198,7 @@ impl Recorder {
             if replace {
                 options.write(true).truncate(true);
             } else if cfg!(windows) {
-                // A file that is opened to append cannot be shortened there.
+                // Windows cannot shorten a file that is opened to append.
                 options.write(true);
             } else {
                 options.append(true);
@@ -211,7 +213,7 @@ impl Recorder {
                 Some(file) => file,
                 None => options.open(path).map_err(failed)?,
             };
-            // Another process may begin the same file.
+            // Another process may begin the same file at the same time.
             lock(&file);
             let mut length = file.metadata().map_err(failed)?.len();
             if length == 0 {
@@ -274,36 +276,40 @@ impl Recorder {
         track
     }
 
-    /// Returns a free track for work of a stream, and its lane. Work of one stream runs in order, except for branches
-    /// of a graph: each runs in a lane of its own.
+    /// Returns a free track for work of a stream, and its branch, which is taken from now on. Work of one stream runs in
+    /// order, except for the branches of a graph: each gets a track of its own.
     pub(super) fn claim(&mut self, stream: &StreamTrack) -> (Track, usize) {
-        let lanes = self.lanes.entry(stream.id).or_default();
-        let free = lanes.iter().position(|taken| !taken);
-        let lane = free.unwrap_or(lanes.len()).min(MOST_LANES - 1);
-        if lane == lanes.len() {
-            lanes.push(true);
+        let branches = self.branches.entry(stream.id).or_default();
+        let free = branches.iter().position(|taken| !taken);
+        let branch = free.unwrap_or(branches.len()).min(MOST_BRANCHES - 1);
+        if branch == branches.len() {
+            branches.push(true);
         }
-        lanes[lane] = true;
+        branches[branch] = true;
         // Process identifiers have at most 22 bits on Linux.
         let device = (stream.device + 1) as u32;
         let track = Track {
             process: device << 24 | std::process::id() & 0xFF_FFFF,
-            thread: stream.id.wrapping_mul(MOST_LANES as u64).wrapping_add(lane as u64) & ((1 << 53) - 1),
+            thread: stream.id.wrapping_mul(MOST_BRANCHES as u64).wrapping_add(branch as u64) & ((1 << 53) - 1),
         };
         if self.named.insert((track.process, u64::MAX)) {
             let name = format!("device {}: {}", stream.device, stream.device_name);
             self.metadata("process_name", track, &name);
         }
-        match lane {
+        match branch {
             0 => self.name(track, &stream.name),
-            _ => self.name(track, &format!("{}, branch {lane} of a graph", stream.name)),
+            _ => self.name(track, &format!("{}, branch {branch} of a graph", stream.name)),
         }
-        (track, lane)
+        (track, branch)
     }
 
-    /// Makes a lane free again.
-    pub(super) fn release(&mut self, stream: &StreamTrack, lane: usize) {
-        if let Some(taken) = self.lanes.get_mut(&stream.id).and_then(|lanes| lanes.get_mut(lane)) {
+    /// Frees a branch that [`claim`](Self::claim) returned.
+    pub(super) fn release(&mut self, stream: &StreamTrack, branch: usize) {
+        if let Some(taken) = self
+            .branches
+            .get_mut(&stream.id)
+            .and_then(|branches| branches.get_mut(branch))
+        {
             *taken = false;
         }
     }
@@ -325,7 +331,7 @@ impl Recorder {
     }
 }
 
-/// Returns the beginning of an event.
+/// Returns an event with the fields that all events have, for the caller to add others.
 pub(super) fn event(name: &str, category: &str, phase: &str, at: u64, track: Track) -> Object {
     Object::new()
         .text("name", name)

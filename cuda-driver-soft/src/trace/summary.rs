@@ -60,7 +60,7 @@ pub struct CopyTotal {
 pub struct NotSupported {
     /// Number of such calls.
     pub count: u64,
-    /// The last line that the thread of the last such call had written to the log; empty if there is none.
+    /// The last line that the last such call wrote to the log; empty if it wrote none.
     pub reason: String,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A duration in milliseconds.
+/// A duration, printed in milliseconds.
 struct Time(Duration);
 
 impl fmt::Display for Time {
