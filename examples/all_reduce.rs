@@ -46,7 +46,7 @@ mod linux {
     const SUM: c_int = 0;
 
     impl Nccl {
-        /// Loads the library, or returns `None` if that fails.
+        /// Loads the library; `None` if it cannot be loaded.
         fn load() -> Result<Option<Self>> {
             // `RTLD_NOW`
             const NOW: c_int = 2;
@@ -130,8 +130,9 @@ mod linux {
                 .spawn()?;
             members.push(member);
         }
-        // NCCL waits for all processes of the group, so none may join before all are ready: each writes one byte. If a
-        // process ends instead, this function returns, and the other processes fail at the end of their input.
+        // NCCL waits for all processes of the group, so none may join before all are ready: each writes one byte when
+        // it is ready. If a process ends instead, this function returns, and the other processes fail at the end of
+        // their input.
         for member in &mut members {
             member.stdout.as_mut().ok_or("no pipe")?.read_exact(&mut [0])?;
         }
@@ -148,7 +149,8 @@ mod linux {
         if pass { Ok(()) } else { Err("a process failed".into()) }
     }
 
-    /// Adds the vectors of all processes, on the GPU of this rank.
+    /// Runs the process with a rank, which is its number in the group and the ordinal of its GPU: adds the vectors of
+    /// all processes and checks the sums.
     fn member(nccl: &Nccl, count: u32, rank: u32) -> Result {
         // NCCL uses the CUDA runtime, which works in the primary context.
         let device = Device::get(rank)?;

@@ -22,7 +22,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 /// Each thread has a stack of contexts. The one on top is current.
 fn stack(device: Device) -> Result<()> {
     let (first, second) = (Context::create(device)?, Context::create(device)?);
-    assert!(Context::current_raw()?.is_null(), "new contexts are not current");
+    assert!(Context::current_raw()?.is_null(), "a new context is current");
     let outer = first.push()?;
     let inner = second.push()?;
     assert!(second.is_current()?);
@@ -70,15 +70,15 @@ fn attached(device: Device) -> Result<()> {
     let current = context.push()?;
     for number in 1..=3 {
         assert_eq!(library(number)?, number);
-        assert!(context.is_current()?, "a library leaves the context as it found it");
+        assert!(context.is_current()?, "a library changed the current context");
     }
     current.pop()?;
     println!("Attached: three libraries used one context");
     Ok(())
 }
 
-/// A library with a context of its own: each of its functions pushes and pops this context, so that its caller's
-/// context is current again afterwards. Objects do the same for each of their calls.
+/// A library with a context of its own: `fill` pushes this context and pops it at its end, so that its caller's context
+/// is current again afterwards. Objects do the same for each of their calls.
 fn library_pattern(device: Device) -> Result<()> {
     struct Library {
         context: Context,
@@ -103,7 +103,7 @@ fn library_pattern(device: Device) -> Result<()> {
     assert_eq!(library.fill(2.5)?, [2.5; 8]);
     assert!(mine.is_current()?);
     current.pop()?;
-    println!("Library: its context was current only inside its functions");
+    println!("Library: its context was current only inside its function");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use cuda_driver::sys::CUresult;
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `others(unsigned* values, unsigned* total, unsigned* arrived)` replaces each value by the sum of all other values.
+/// `others(unsigned* values, unsigned* total, unsigned* arrived)` replaces each value with the sum of all other values.
 /// `*total` and `*arrived` must be 0 before the launch.
 const PTX: &str = "
 .version 7.0

@@ -1,4 +1,4 @@
-//! Lists all devices with their attributes, and the pairs of devices that can access each other's memory.
+//! Lists all devices with their most important attributes, and the access of each device to the memory of the others.
 
 use cuda_driver::Device;
 use cuda_driver_soft::Prefer;

@@ -30,11 +30,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let error = Device::count().expect_err("the driver is not initialised");
     show("Before init", error, CUresult::CUDA_ERROR_NOT_INITIALIZED);
     cuda_driver::init()?;
-    let error = Device::get(1000).expect_err("there are not so many");
+    let error = Device::get(1000).expect_err("there are fewer devices");
     show("No device", error, CUresult::CUDA_ERROR_INVALID_DEVICE);
 
     let context = Context::create(Device::first()?)?;
-    let error = DeviceBuffer::<u8>::alloc(&context, 1 << 50).expect_err("there is not so much");
+    let error = DeviceBuffer::<u8>::alloc(&context, 1 << 50).expect_err("the device has less memory");
     show("No memory", error, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
 
     // The compiler's messages are in the error, and survive `?`.

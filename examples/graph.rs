@@ -8,7 +8,7 @@ use cuda_driver::sys::CUstreamCaptureMode;
 use cuda_driver::{Context, Device, DeviceBuffer, Graph, HostBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `scale(float* x, float factor, unsigned n)` multiplies each value.
+/// `scale(float* x, float factor, unsigned n)` multiplies each value by `factor`.
 const PTX: &str = "
 .version 7.0
 .target sm_52

@@ -1,11 +1,11 @@
-//! Green contexts: a kernel is launched twice, each time on another part of the device's multiprocessors.
+//! Green contexts: a kernel is launched twice, on two separate parts of the device's multiprocessors.
 
 use cuda_driver::green_context::DeviceResource;
 use cuda_driver::sys::CUdevResourceType;
 use cuda_driver::{Device, DeviceBuffer, GreenContext, LaunchConfig, Library, Version};
 use cuda_driver_soft::Prefer;
 
-/// `squares(unsigned* values)` writes the square of each block's number.
+/// `squares(unsigned* values)` writes the square of each block's index. It runs with one thread per block.
 const PTX: &str = "
 .version 7.0
 .target sm_52

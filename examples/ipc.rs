@@ -1,4 +1,4 @@
-//! Two processes that share device memory: one fills a buffer, the other doubles it in place, and an event of
+//! Two processes that share device memory: one fills a buffer, the other doubles its values in place, and an event of
 //! each process orders the work.
 
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use cuda_driver::ipc::{EventHandle, HANDLE_BYTES, MemoryHandle};
 use cuda_driver::{Context, Device, DeviceBuffer, Event, IpcBuffer, LaunchConfig, Module, Stream};
 use cuda_driver_soft::Prefer;
 
-/// `scale(float* values, unsigned n, float factor)` multiplies each value.
+/// `scale(float* values, unsigned n, float factor)` multiplies each value by `factor`.
 const PTX: &str = "
 .version 7.0
 .target sm_52

@@ -1,6 +1,6 @@
 //! Two ways to pass arguments: a pointer to each value, and one packed buffer. The kernel has the parameters of the
 //! example in the Driver API guide: `int, float4, char, float, CUdeviceptr, float2`. The buffer is filled value by
-//! value, and then from a padded C struct.
+//! value; a second one is a struct with the layout of C.
 
 use cuda_driver::vector::{float2, float4};
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, LaunchConfig, Module, ParamBuffer, Stream};
@@ -45,7 +45,7 @@ const PTX: &str = "
 }
 ";
 
-/// The same parameters as a struct of C, whose compiler adds the padding.
+/// The same parameters as a struct with the layout of C, to which the compiler adds the padding.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Parameters {
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     stream.synchronize()?;
     assert_eq!(packed_out.to_vec()?, by_pointers);
 
-    // The struct: its compiler puts the members at the same offsets.
+    // The struct: the compiler places its fields at the same offsets.
     let struct_out = DeviceBuffer::<f32>::zeroed(&context, 9)?;
     let parameters = Parameters {
         i,

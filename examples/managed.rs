@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Last prefetch of y: {} (-1 is the host)",
         attributes.last_prefetch_location
     );
-    // `host` also waits for the kernel, so it needs no `synchronize` before it.
+    // `host` waits for all work of the context, so it would not need the `synchronize` above.
     let is_right = y.host()?.iter().enumerate().all(|(i, value)| *value == i as f32 + 1.0);
     println!("Result = {}", if is_right { "PASS" } else { "FAIL" });
     if is_right { Ok(()) } else { Err("wrong values".into()) }

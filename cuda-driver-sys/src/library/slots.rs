@@ -103,7 +103,7 @@ impl Library {
 
     /// Makes a library from a source, with options.
     ///
-    /// Each call makes a new library of about 6 kB, or 12 kB with interposers, that is never freed: make one and share
+    /// Each call makes a new library of about 6 kB, or 11 kB with interposers, that is never freed: make one and share
     /// it.
     ///
     /// # Errors

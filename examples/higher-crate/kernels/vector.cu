@@ -1,6 +1,6 @@
+// The kernels of this crate.
 // nvrtc: --generate-line-info
-
-// y[i] += a * x[i]
+// axpy: y[i] += a * x[i]
 extern "C" __global__ void axpy(float a, const float* x, float* y, unsigned n)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -8,7 +8,7 @@ extern "C" __global__ void axpy(float a, const float* x, float* y, unsigned n)
         y[i] += a * x[i];
 }
 
-// sums[block] = the sum of the block's part of x; a block has 256 threads
+// sum: sums[block] = the sum of the block's part of x; a block has 256 threads
 extern "C" __global__ void sum(const float* x, float* sums, unsigned n)
 {
     __shared__ float shared[256];

@@ -87,8 +87,7 @@ impl Gpu {
         Ok(sums.to_vec()?.iter().sum())
     }
 
-    /// Returns an error for a vector of another GPU: its memory may be freed, or not be accessible to this GPU's
-    /// kernels.
+    /// Returns an error for a vector of another [`Gpu`], whose memory this one's kernels may be unable to access.
     #[track_caller]
     fn check_owner(&self, vector: &Vector) -> Result<()> {
         if vector.0.context().as_raw() == self.context.as_raw() {
