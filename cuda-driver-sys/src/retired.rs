@@ -22,14 +22,14 @@ impl CUdevice_attribute {
 }
 
 impl CUjit_target {
-    /// Compute capability 2.0, until CUDA 11.8.
+    /// Compute capability 2.0, in headers up to CUDA 11.8.
     pub const CU_TARGET_COMPUTE_20: Self = Self(20);
-    /// Compute capability 2.1, until CUDA 11.8.
+    /// Compute capability 2.1, in headers up to CUDA 11.8.
     pub const CU_TARGET_COMPUTE_21: Self = Self(21);
     /// Compute capability 10.1, in CUDA 12.8 and 12.9; 13.0 renamed it to 11.0.
     pub const CU_TARGET_COMPUTE_101: Self = Self(101);
-    /// Compute capability 10.1 with its accelerated features.
+    /// Compute capability 10.1 with its accelerated features, in CUDA 12.8 and 12.9.
     pub const CU_TARGET_COMPUTE_101A: Self = Self(CU_COMPUTE_ACCELERATED_TARGET_BASE + 101);
-    /// Compute capability 10.1 with its family's features.
+    /// Compute capability 10.1 with its family's features, in CUDA 12.9.
     pub const CU_TARGET_COMPUTE_101F: Self = Self(CU_COMPUTE_FAMILY_TARGET_BASE + 101);
 }
