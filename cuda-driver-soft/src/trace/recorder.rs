@@ -276,7 +276,7 @@ impl Recorder {
         track
     }
 
-    /// Returns a free track for work of a stream, and its branch, which is taken from now on. Work of one stream runs in
+    /// Returns a free track for work of a stream, and its branch, which is then taken. Work of one stream runs in
     /// order, except for the branches of a graph: each gets a track of its own.
     pub(super) fn claim(&mut self, stream: &StreamTrack) -> (Track, usize) {
         let branches = self.branches.entry(stream.id).or_default();
