@@ -272,6 +272,26 @@ fn batched_moves_of_managed_memory() {
             cuMemPrefetchBatchAsync(address, bytes, count, place, at, 1, flags, stream)
         );
     }
+    for (kind, id, code) in [
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 0),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, 99, 1),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, -1, 1),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, 3, 0),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, 99, 1),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, 0, 0),
+    ] {
+        let mut place = CUmemLocation {
+            type_: kind,
+            ..Default::default()
+        };
+        place.anonymous1.id = id;
+        let place = &raw mut place;
+        is!(
+            c,
+            code,
+            cuMemPrefetchBatchAsync(address, bytes, 1, place, at, 1, 0, stream)
+        );
+    }
     ok!(cuStreamSynchronize(stream));
     assert_eq!(gpu.read::<u32>(managed, 4), [5; 4]);
     let mut last = -9;

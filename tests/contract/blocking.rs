@@ -392,7 +392,8 @@ fn a_module_is_loaded_after_a_waiting_stream() {
     });
 }
 
-/// Calls that wait for a stream or a context also wait for events that `cuCtxWaitEvent` has named, as later work does.
+/// Copies and frees that wait for work also wait for the events that `cuCtxWaitEvent` has named, as new work does.
+/// Synchronisations and queries of other streams do not.
 #[test]
 fn events_that_a_context_waits_for() {
     // CUDA 12.5 added cuCtxWaitEvent.
@@ -410,43 +411,54 @@ fn events_that_a_context_waits_for_alone() {
     // Nothing but the event makes work of the other streams wait for this one.
     let non_blocking = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
     let (s, other) = (stream(non_blocking), stream(non_blocking));
-    let a = gpu.alloc(64);
+    let (a, freed) = (gpu.alloc(64), gpu.alloc(64));
     let mut host = [0_u8; 64];
     let pointer: *mut c_void = host.as_mut_ptr().cast();
     let mut event = ptr::null_mut();
     ok!(cuEventCreate(&raw mut event, 0));
-    let mut check = |label: &str, context: CUcontext, call: &mut dyn FnMut() -> CUresult| {
-        let mut code = CUresult(9999);
-        let waited = waits(s, SHORT, || {
+    let mut check = |label: &str, code: u32, is_to_wait: bool, call: &mut dyn FnMut() -> CUresult| {
+        let mut got = CUresult(9999);
+        let waited = waits(s, if is_to_wait { SHORT } else { LONG }, || {
             ok!(cuEventRecord(event, s));
-            ok!(cuCtxWaitEvent(context, event));
-            code = call();
+            ok!(cuCtxWaitEvent(gpu.context, event));
+            got = call();
         });
-        c.is(0, label, code.0);
-        c.that(waited, || format!("{label} did not wait"));
+        c.is(code, label, got.0);
+        c.that(waited == is_to_wait, || format!("{label} waited: {waited}"));
     };
-    check("cuStreamSynchronize", gpu.context, &mut || {
-        call!(cuStreamSynchronize(other))
-    });
-    check("cuStreamSynchronize of the null stream", gpu.context, &mut || {
-        call!(cuStreamSynchronize(ptr::null_mut()))
-    });
-    check("cuMemcpyDtoH", gpu.context, &mut || call!(cuMemcpyDtoH(pointer, a, 64)));
-    check("cuMemcpyDtoHAsync to pageable memory", gpu.context, &mut || {
+    check("cuMemcpyDtoH", 0, true, &mut || call!(cuMemcpyDtoH(pointer, a, 64)));
+    check("cuMemcpyDtoHAsync to pageable memory", 0, true, &mut || {
         call!(cuMemcpyDtoHAsync(pointer, a, 64, other))
     });
-    let second = Gpu::new();
-    check("cuCtxSynchronize of a second context", second.context, &mut || {
-        call!(cuCtxSynchronize())
+    check("cuMemFree", 0, true, &mut || call!(cuMemFree(freed)));
+    check("cuStreamSynchronize", 0, false, &mut || {
+        call!(cuStreamSynchronize(other))
     });
-    drop(second);
-    ok!(cuCtxSetCurrent(gpu.context));
-    let waited = waits(s, LONG, || {
-        ok!(cuEventRecord(event, s));
-        ok!(cuCtxWaitEvent(gpu.context, event));
-        is!(c, 600, cuStreamQuery(other));
-        is!(c, 600, cuStreamQuery(ptr::null_mut()));
+    check("cuStreamSynchronize of the null stream", 0, false, &mut || {
+        call!(cuStreamSynchronize(ptr::null_mut()))
     });
-    c.that(!waited, || "cuStreamQuery waited".to_owned());
-    is!(c, 0, cuStreamQuery(other));
+    check("cuStreamQuery", 0, false, &mut || call!(cuStreamQuery(other)));
+    check("cuMemsetD8", 0, false, &mut || call!(cuMemsetD8(a, 0, 64)));
+    check("cuEventQuery after a record", 600, false, &mut || {
+        let mut later = ptr::null_mut();
+        ok!(cuEventCreate(&raw mut later, 0));
+        ok!(cuEventRecord(later, other));
+        call!(cuEventQuery(later))
+    });
+}
+
+/// A copy between pageable host memory waits for the work that new work of its stream would wait for.
+#[test]
+fn copies_in_host_memory_wait_for_the_legacy_stream() {
+    child!("copies_in_host_memory_wait_for_the_legacy_stream", {
+        let _gpu = Gpu::new();
+        let blocking = stream(0);
+        let (from, mut to) = ([7_u8; 64], [0_u8; 64]);
+        let (target, source) = (to.as_mut_ptr() as CUdeviceptr, from.as_ptr() as CUdeviceptr);
+        let waited = waits(ptr::null_mut(), SHORT, || {
+            ok!(cuMemcpyAsync(target, source, 64, blocking));
+        });
+        assert!(waited, "cuMemcpyAsync did not wait for the legacy stream");
+        assert_eq!(to, from);
+    });
 }

@@ -153,6 +153,25 @@ fn pci_addresses() {
     // Without the domain.
     let short = &text.as_bytes_with_nul()[5..];
     is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, short.as_ptr().cast()));
+    // Numbers may have spaces before them, a sign and a prefix; nothing may follow the last one.
+    let text = text.to_str().expect("an ASCII text");
+    let (domain, rest) = text.split_once(':').expect("a domain");
+    let (bus, slot) = rest.split_once(':').expect("a bus");
+    for (same, code) in [
+        (format!(" {text}"), 0),
+        (format!("0000{text}"), 0),
+        (format!("+0x{domain}:0x{bus}:0x{slot}"), 0),
+        (format!("{text} "), 1),
+        (format!("{text}xyz"), 1),
+        (format!("{domain}:{bus}:0:0"), 1),
+    ] {
+        let same = std::ffi::CString::new(same).expect("no NUL byte");
+        device = -1;
+        is!(c, code, cuDeviceGetByPCIBusId(&raw mut device, same.as_ptr()));
+        c.that(device == if code == 0 { 0 } else { -1 }, || {
+            format!("{same:?}: device {device}")
+        });
+    }
     for (wrong, code) in [
         (c"junk", 1),
         (c"", 1),

@@ -167,6 +167,25 @@ fn attributes_of_launches() {
     is!(c, 910, cuGraphExecUpdate(exec, g, &raw mut info));
     assert_eq!((info.result.0, info.errorNode), (8, a));
     is!(c, 0, cuGraphExecDestroy(exec));
+    // A grid whose blocks cannot all be resident at once is refused when the node becomes cooperative, and when a
+    // cooperative node gets it.
+    let mut params = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(a, &raw mut params));
+    let grid = params.gridDimX;
+    params.gridDimX = 1 << 20;
+    is!(c, 720, cuGraphKernelNodeSetParams(a, &raw const params));
+    value.cooperative = 0;
+    is!(c, 0, cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value));
+    is!(c, 0, cuGraphKernelNodeSetParams(a, &raw const params));
+    value.cooperative = 1;
+    is!(c, 720, cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value));
+    params.gridDimX = grid;
+    is!(c, 0, cuGraphKernelNodeSetParams(a, &raw const params));
+    is!(c, 0, cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value));
+    let exec = instantiate(g);
+    params.gridDimX = 1 << 20;
+    is!(c, 720, cuGraphExecKernelNodeSetParams(exec, a, &raw const params));
+    is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(g));
 }
 

@@ -106,17 +106,24 @@ fn access_policy_windows() {
     let persisting = CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING;
     let streaming = CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING;
     let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-    for (code, ratio, misses) in [
-        (0, 0.0, streaming),
-        (0, 1.0, streaming),
-        (1, 1.5, streaming),
-        (1, -0.5, streaming),
-        (1, 0.5, persisting),
+    let mut longest = 0;
+    let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE;
+    ok!(cuDeviceGetAttribute(&raw mut longest, attribute, 0));
+    let longest = longest as usize;
+    for (code, bytes, ratio, misses) in [
+        (0, 4096, 0.0, streaming),
+        (0, 4096, 1.0, streaming),
+        (1, 4096, 1.5, streaming),
+        (1, 4096, -0.5, streaming),
+        (1, 4096, 0.5, persisting),
+        (0, 0, 0.5, streaming),
+        (0, longest, 0.5, streaming),
+        (1, longest + 1, 0.5, streaming),
     ] {
         let value = CUlaunchAttributeValue {
             accessPolicyWindow: CUaccessPolicyWindow {
                 base_ptr: ptr::without_provenance_mut(memory as usize),
-                num_bytes: 4096,
+                num_bytes: bytes,
                 hitRatio: ratio,
                 hitProp: persisting,
                 missProp: misses,

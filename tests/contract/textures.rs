@@ -299,6 +299,55 @@ fn samples_match_a_gpus() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// A view of a layered array shows only its own layers. Integer coordinates of other layers read zeros.
+#[test]
+fn views_of_some_layers() {
+    let mut gpu = Gpu::new();
+    let layers = Texels {
+        format: "f32",
+        channels: 1,
+        size: [2, 2, 4],
+        flags: CUDA_ARRAY3D_LAYERED,
+        mipmapped: false,
+        words: (0..16_u8).map(|i| f32::from(1 + i / 4).to_bits()).collect(),
+    };
+    let resource = layers.make();
+    for (first, last, seen) in [
+        (0, 0, [1.0, 0.0, 0.0, 0.0, 0.0]),
+        (1, 1, [2.0, 0.0, 0.0, 0.0, 0.0]),
+        (1, 2, [2.0, 3.0, 0.0, 0.0, 0.0]),
+        (0, 3, [1.0, 2.0, 3.0, 4.0, 0.0]),
+        (0, 4, [1.0, 2.0, 3.0, 4.0, 0.0]),
+    ] {
+        let view = CUDA_RESOURCE_VIEW_DESC {
+            format: CUresourceViewFormat::CU_RES_VIEW_FORMAT_FLOAT_1X32,
+            width: 2,
+            height: 2,
+            depth: 4,
+            firstLayer: first,
+            lastLayer: last,
+            ..Default::default()
+        };
+        let mut handle = 0;
+        ok!(cuTexObjectCreate(
+            &raw mut handle,
+            &raw const resource,
+            &plain(),
+            &raw const view
+        ));
+        let instruction = "tex.a2d.v4.f32.s32 {r0, r1, r2, r3}, [h, {c0, c1, c1, c1}];";
+        let rows: Vec<Vec<u32>> = (0..5).map(|layer| vec![layer, 1]).collect();
+        let samples: Vec<f32> = run(&mut gpu, instruction, handle, &rows)
+            .iter()
+            .map(|sample| f32::from_bits(sample[0]))
+            .collect();
+        assert_eq!(samples, seen, "layers {first} to {last}");
+        ok!(cuTexObjectDestroy(handle));
+    }
+    // The resource is an array.
+    ok!(cuArrayDestroy(resource.res.array.hArray));
+}
+
 /// Describes a texture without filtering, whose coordinates are not normalized.
 pub(crate) fn plain() -> CUDA_TEXTURE_DESC {
     // SAFETY: zeros are a valid value of every member.

@@ -11,10 +11,11 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::copy::unified_place;
 use super::exports;
+use super::managed::location_of;
 use crate::call::lookup::current_context;
 use crate::call::{stream, submit};
 use crate::object::array;
-use crate::object::managed::{self, Location};
+use crate::object::managed;
 use crate::object::place::MemoryPlace;
 use crate::object::stream::{NullStream, StreamRef};
 use crate::operation::copy::Waits;
@@ -268,9 +269,10 @@ fn prefetch(
 ) -> Result<()> {
     let mut entry = spread(c, indexes, entries, ranges.len())?;
     let locations = c.array(locations.cast_const(), entries)?.into_iter();
-    let locations = locations.map(|location| {
-        // SAFETY: all members of the union are integers, which are valid for any bits.
-        Location::of_type(location.type_.0, unsafe { location.anonymous1.id })
+    // Driver 580 refuses an unknown device here like any other wrong location.
+    let locations = locations.map(|location| match location_of(&location) {
+        Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        other => other,
     });
     let locations = locations.collect::<Result<Vec<_>>>()?;
     for (item, &(address, bytes)) in ranges.iter().enumerate() {

@@ -41,7 +41,7 @@ fn prefetch(address: CUdeviceptr, bytes: usize, location: Location, hstream: CUs
     Ok(())
 }
 
-fn location_of(location: &CUmemLocation) -> Result<Location> {
+pub(super) fn location_of(location: &CUmemLocation) -> Result<Location> {
     // SAFETY: all members of the union are integers, which are valid for any bits.
     let id = unsafe { location.anonymous1.id };
     match Location::of_type(location.type_.0, id)? {

@@ -83,9 +83,9 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
     };
     let ready = ready(c, function, shape, &context, p.params, p.extra).map_err(wrong)?;
     let packed = p.params.is_null() && !p.extra.is_null();
-    Ok(Operation::Kernel(Arc::new(KernelLaunch::new(
-        ready, attributes, packed,
-    ))))
+    let launch = KernelLaunch::new(ready, attributes, packed);
+    launch.ready.check_resident()?;
+    Ok(Operation::Kernel(Arc::new(launch)))
 }
 
 pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Operation> {

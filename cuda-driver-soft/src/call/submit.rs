@@ -62,12 +62,7 @@ fn run(
         }
         return Ok(());
     }
-    if stream.is_blocking() {
-        // The submitted task waits for the legacy stream, too.
-        scheduler().wait(stream.submit(&[], Work::Join, 0));
-    } else {
-        stream.drain();
-    }
+    wait_like_work(stream);
     observe_fault()?;
     let _span = trace::on().then(|| job().begin());
     if let Some((ordered, spans)) = ordered {
@@ -77,6 +72,12 @@ fn run(
         host::log!("memory of a copy or fill was freed before the copy or fill ran: {gone}");
         Error::CUDA_ERROR_INVALID_VALUE
     })
+}
+
+/// Waits until new work of a stream could begin: for the stream, for the legacy stream if the stream is blocking, and for
+/// the events that `cuCtxWaitEvent` has named.
+fn wait_like_work(stream: &StreamRef) {
+    scheduler().wait(stream.submit(&[], Work::Join, 0));
 }
 
 /// Returns true if the host waits because the call is synchronous and its context has `CU_CTX_SYNC_MEMOPS`.
@@ -125,7 +126,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
     let job = || timeline::submit_copy(&places[0], &places[1], bytes, stream);
     match (to, from) {
         (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
-            stream.drain();
+            wait_like_work(stream);
             observe_fault()?;
             let _span = trace::on().then(|| job().begin());
             to.copy_from(from);

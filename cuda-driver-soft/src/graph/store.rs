@@ -585,7 +585,7 @@ impl GraphStore {
         Ok(destroyed)
     }
 
-    /// `cuGraphAddDependencies`: adds all of them or none.
+    /// `cuGraphAddDependencies`. Like driver 580, adds the edges before one that occurs twice in the call.
     pub(crate) fn add_dependencies(&mut self, graph: usize, edges: &[(Edge, usize)]) -> Result<()> {
         self.graph(graph)?;
         for (from, to) in edges {
@@ -599,7 +599,11 @@ impl GraphStore {
         }
         // On driver 580, a cycle is an error only when the graph is instantiated.
         for (from, to) in edges {
-            self.node_mut(*to)?.after.push(*from);
+            let after = &mut self.node_mut(*to)?.after;
+            if after.iter().any(|e| e.node == from.node) {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            after.push(*from);
         }
         Ok(())
     }

@@ -121,16 +121,22 @@ impl Device {
     }
 }
 
-/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal, and returns
-/// the four numbers; missing ones are 0. Like driver 580, ignores text after the last number.
+/// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, and returns the four numbers;
+/// missing ones are 0. Like driver 580, reads hexadecimal numbers as C's `sscanf` does, with spaces before them, a sign
+/// and `0x`; digits behind the `0x` of the function may be missing.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
-    let digits = |text: &str| text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
-    let last = |text: &str| u32::from_str_radix(&text[..digits(text)], 16).ok();
-    let number = |text: &str| last(text).filter(|_| digits(text) == text.len());
-    let parts: Vec<&str> = id.trim_start().split(':').collect();
+    let number = |text: &str| {
+        let text = text.trim_start();
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+        let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        are_digits.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    };
+    let parts: Vec<&str> = id.split(':').collect();
     let (slot, function) = match parts.last()?.split_once('.') {
-        Some((slot, function)) => (number(slot)?, Some(last(function)?)),
-        None => (last(parts.last()?)?, None),
+        Some((slot, "0x")) => (number(slot)?, Some(0)),
+        Some((slot, function)) => (number(slot)?, Some(number(function)?)),
+        None => (number(parts.last()?)?, None),
     };
     match parts[..] {
         [domain, bus, _] => Some((number(domain)?, number(bus)?, slot, function.unwrap_or(0))),
@@ -168,9 +174,11 @@ mod tests {
             "0000:1f:02.0",
             "0:1F:2",
             "1f:02.0",
-            "0000:1F:02.0x",
-            "0000:1F:02.0 x",
-            "0:1F:2x",
+            " 0000:1F:02.0",
+            "00000000:1F:02.0",
+            "0x0:0x1f:0x2.0",
+            "+0:1f:2.0",
+            "0000:1f:02.0x",
         ] {
             assert_eq!(pci_address(same), Some((0, 0x1f, 2, 0)), "{same}");
         }
@@ -187,6 +195,10 @@ mod tests {
             "0:1f:2x.0",
             "1f x:2.0",
             "0:1f:2.",
+            "0000:1f:02.0xyz",
+            "0000:1f:02.0 ",
+            "0000:1f:02:0",
+            "0:1f:2x",
         ] {
             assert_eq!(pci_address(bad), None, "{bad}");
         }

@@ -91,8 +91,12 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
         .context
         .device
         .limit(Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
+    let longest = stream
+        .context
+        .device
+        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
     match (attribute, value) {
-        (WINDOW, StreamAttributeValue::Window(window)) if is_possible(&window) => known.window = window,
+        (WINDOW, StreamAttributeValue::Window(window)) if is_possible(&window, longest) => known.window = window,
         (POLICY, StreamAttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
         // Driver 580 clamps the priority.
         (PRIORITY, StreamAttributeValue::Number(priority)) => stream.set_priority(priority),
@@ -106,12 +110,15 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
     Ok(())
 }
 
-/// Returns true if an access policy window has a ratio from 0 to 1, and misses do not persist.
-fn is_possible(window: &Window) -> bool {
+/// Returns true if an access policy window has at most `longest` bytes and a ratio from 0 to 1, and misses do not persist.
+fn is_possible(window: &Window, longest: u32) -> bool {
     let word = |start: usize| std::array::from_fn(|i| window[start + i]);
+    let bytes = std::array::from_fn(|i| window[mem::offset_of!(CUaccessPolicyWindow, num_bytes) + i]);
     let ratio = f32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, hitRatio)));
     let misses = u32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, missProp)));
-    (0.0..=1.0).contains(&ratio) && misses != CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING.0
+    usize::from_ne_bytes(bytes) <= longest as usize
+        && (0.0..=1.0).contains(&ratio)
+        && misses != CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING.0
 }
 
 /// `cuStreamCopyAttributes`: both streams must be of one context.

@@ -336,7 +336,8 @@ fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool
     }
     let [first_level, last_level] = view.levels.map(|level| (level as usize).min(last));
     image.levels = image.levels[first_level..=last_level].to_vec();
-    if layers && view.layers != [0, 0] {
+    // A view of a layered cube map with layer 0 only shows all layers, because six of them make a cube.
+    if layers && (view.layers != [0, 0] || image.shape != Shape::ACube) {
         for plane in &mut image.levels {
             let [first, last] = view.layers.map(|layer| layer.min(plane.size[2] - 1));
             plane.address += u64::from(first) * plane.slice;

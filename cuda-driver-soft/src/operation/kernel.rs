@@ -164,7 +164,7 @@ impl KernelLaunch {
     }
 
     /// Returns the same launch with other attributes. Returns an error if they change the cluster size to one that does
-    /// not suit the kernel or the grid.
+    /// not suit the kernel or the grid, or make a launch cooperative whose blocks cannot all be resident at once.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
         let cluster = cluster_of(&attributes);
         if cluster != cluster_of(&self.attributes) {
@@ -172,11 +172,8 @@ impl KernelLaunch {
         }
         let packed = self.arguments.extra.is_some();
         let ready = self.ready.clone();
-        Ok(KernelLaunch::with_cluster(
-            ready,
-            attributes,
-            self.required_cluster,
-            packed,
-        ))
+        let launch = KernelLaunch::with_cluster(ready, attributes, self.required_cluster, packed);
+        launch.ready.check_resident()?;
+        Ok(launch)
     }
 }

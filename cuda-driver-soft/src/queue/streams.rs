@@ -49,7 +49,7 @@ pub(crate) struct Queues {
     /// The last task of the legacy stream; 0 for none.
     legacy: TaskId,
     tails: HashMap<QueueId, Tail>,
-    /// The task that all new work and all calls that wait for a queue wait for; 0 for none.
+    /// The task that all new work waits for; 0 for none. Synchronisations and queries of a stream do not.
     gate: TaskId,
     /// Last tasks of destroyed streams.
     orphans: Vec<Tail>,
@@ -89,6 +89,9 @@ impl Queues {
     pub(crate) fn submit(&mut self, queue: QueueId, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         let mut before = self.tails(queue);
         before.extend_from_slice(after);
+        if self.gate != 0 {
+            before.push(self.gate);
+        }
         if let QueueId::Legacy = queue {
             self.legacy = scheduler().submit(&before, work, cost);
             return self.legacy;
@@ -105,7 +108,7 @@ impl Queues {
         tail.task
     }
 
-    /// Makes all new work, and all calls that wait for a queue, wait for a task.
+    /// Makes all new work wait for a task.
     pub(crate) fn hold_until(&mut self, task: TaskId) {
         let before = [self.gate, task];
         self.gate = scheduler().submit(&before, Work::Join, 0);
@@ -122,11 +125,10 @@ impl Queues {
         self.sweep_at = 2 * self.tails.len();
     }
 
-    /// Returns the tasks that must be done for a queue to be idle, among them the gate. For the legacy stream, this
-    /// includes the tasks of blocking streams. Its last task waits for all older tasks of blocking streams, so those are
-    /// left out: otherwise many streams with pending work would take memory for each pair of them.
+    /// Returns the tasks that must be done for a queue to be idle. For the legacy stream, this includes the tasks of
+    /// blocking streams. Its last task waits for all older tasks of blocking streams, so those are left out: otherwise
+    /// many streams with pending work would take memory for each pair of them.
     pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
-        let gate = (self.gate != 0).then_some(self.gate);
         match queue {
             QueueId::Legacy => {
                 let blocking = self
@@ -137,12 +139,11 @@ impl Queues {
                 blocking
                     .map(|t| t.task)
                     .chain((self.legacy != 0).then_some(self.legacy))
-                    .chain(gate)
                     .collect()
             }
             _ => {
-                let tail = self.tails.get(&queue).map(|t| t.task).filter(|&task| task != 0);
-                tail.into_iter().chain(gate).collect()
+                let tail = self.tails.get(&queue).map(|t| t.task);
+                tail.filter(|&task| task != 0).into_iter().collect()
             }
         }
     }
