@@ -18,6 +18,12 @@ pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
 
 fn failed(findings: &Findings, failure: &CallFailure) -> Problem {
     let broken = |cause, advice: &str| Problem::new(cause, Severity::Broken, format!("{}.", failure.message), advice);
+    if failure.code == 0 {
+        return broken(
+            Cause::Initialisation,
+            "examine the driver in a process that has not used CUDA before.",
+        );
+    }
     let library = findings.driver.library.as_ref();
     if library.is_some_and(|library| library.kind == LibraryKind::Software) {
         return broken(

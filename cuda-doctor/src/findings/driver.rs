@@ -94,7 +94,7 @@ pub struct MissingFunctions {
 pub struct CallFailure {
     /// The function.
     pub function: String,
-    /// The result code.
+    /// The result code; 0 if the function was not called.
     pub code: u32,
     /// The result code's name in C; `None` for an unknown code.
     pub name: Option<String>,

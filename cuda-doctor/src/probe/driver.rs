@@ -13,7 +13,9 @@ use super::progress::{begin, complete};
 use super::task::Place;
 use crate::attributes::ATTRIBUTES;
 use crate::call_failure::{call_failure, failure_of};
-use crate::findings::{self, Attempt, AttemptResult, Driver, DriverLibrary, LibraryKind, MissingFunctions};
+use crate::findings::{
+    self, Attempt, AttemptResult, CallFailure, Driver, DriverLibrary, LibraryKind, MissingFunctions,
+};
 use crate::library_version::library_version;
 
 /// Examines the driver at the first place that has one.
@@ -112,9 +114,14 @@ fn describe(library: &'static Library, driver: &mut Driver, output: &mut dyn Wri
     driver.is_initialised = true;
 
     begin("cuDeviceGetCount", driver, output);
-    // The functions of `cuda-driver` call the default library. It can be set, because nothing in this process has used
-    // it yet.
-    if set_default(Source::library(library)).is_err() {
+    // The functions of `cuda-driver` call the default library.
+    if let Err(error) = set_default(Source::library(library)) {
+        driver.failure = Some(CallFailure {
+            function: Function::cuDeviceGetCount.name().to_owned(),
+            code: 0,
+            name: None,
+            message: format!("The devices were not examined: {error}"),
+        });
         return;
     }
     let devices = match Device::all() {

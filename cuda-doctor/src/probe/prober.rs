@@ -76,8 +76,7 @@ impl Prober {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    child.kill()?;
-                    _ = wait(&mut child, Instant::now() + GRACE)?;
+                    end(&mut child);
                     return Ok(Ending::TimedOut {
                         step,
                         seconds: self.timeout.as_secs(),
@@ -86,16 +85,22 @@ impl Prober {
             }
         }
         // Standard output is closed, so the process is ending.
-        Ok(match wait(&mut child, deadline.max(Instant::now() + GRACE))? {
-            Some(status) if status.success() && is_complete => Ending::Completed,
-            Some(status) => Ending::Crashed {
+        Ok(match wait(&mut child, deadline.max(Instant::now() + GRACE)) {
+            // The system does not report the ends of processes to one that was started with SIGCHLD ignored.
+            Err(_) if is_complete => Ending::Completed,
+            Err(error) => Ending::Crashed {
+                step,
+                status: format!("an unknown status ({error})"),
+                output: end_of(&errors),
+            },
+            Ok(Some(status)) if status.success() && is_complete => Ending::Completed,
+            Ok(Some(status)) => Ending::Crashed {
                 step,
                 status: describe(status),
                 output: end_of(&errors),
             },
-            None => {
-                child.kill()?;
-                _ = wait(&mut child, Instant::now() + GRACE)?;
+            Ok(None) => {
+                end(&mut child);
                 Ending::TimedOut {
                     step,
                     seconds: self.timeout.as_secs(),
@@ -130,6 +135,13 @@ fn lines_of(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
         });
     }
     receiver
+}
+
+/// Kills a process, and waits a while for its end.
+fn end(child: &mut Child) {
+    // An error means that the process has ended, or that nothing more can be done about it.
+    _ = child.kill();
+    _ = wait(child, Instant::now() + GRACE);
 }
 
 /// Waits until a process has ended; `None` if it has not by the deadline.

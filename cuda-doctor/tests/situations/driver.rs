@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use cuda_doctor::Place;
-use cuda_driver::sys::library::SOFTWARE_MARKER;
+use cuda_driver::sys::library::{SOFTWARE_MARKER, Source, set_default};
 use cuda_driver::sys::{CUfunction, CUresult, CUstream, Library};
 
 /// The driver that is loaded on a fake machine.
@@ -29,6 +29,8 @@ pub(crate) enum Driver {
     Hang,
     /// A driver that reports launches as successful and does nothing.
     LazyLaunch,
+    /// A driver in a process that has set another default library.
+    Late,
 }
 
 impl Driver {
@@ -51,6 +53,9 @@ impl Driver {
         }
         if self == Self::CrashAtLoad {
             std::process::abort();
+        }
+        if self == Self::Late {
+            set_default(Source::search()).map_err(|error| error.to_string())?;
         }
         // SAFETY: the functions are the software driver's, or have the same types.
         let library = unsafe { Library::from_resolver("the driver of a test", move |symbol| self.resolve(symbol)) };
@@ -128,6 +133,7 @@ impl FromStr for Driver {
             Self::File,
             Self::Software,
             Self::Gpu,
+            Self::Late,
             Self::Crash,
             Self::CrashAtLoad,
             Self::Hang,

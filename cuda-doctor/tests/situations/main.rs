@@ -179,6 +179,30 @@ fn software_driver() {
     assert!(report.findings.kernel_runs[0].is_correct());
 }
 
+/// A process that was started with SIGCHLD ignored does not see how its child processes end.
+#[test]
+fn ignored_ends_of_processes() {
+    let output = Command::new("env")
+        .arg("--ignore-signal=CHLD")
+        .arg(std::env::current_exe().expect("the path of this program"))
+        .args(["--exact", "software_driver_that_was_asked_for", "--nocapture"])
+        .output()
+        .expect("env starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn default_library_of_a_process_is_set() {
+    let report = Report::new(&Tree::new("late").driver(VERSION), Driver::Late);
+    report.assert(
+        Verdict::Broken,
+        Cause::Initialisation,
+        "a process that has not used CUDA",
+    );
+    report.assert_text("The devices were not examined: the default CUDA library can no longer be set");
+}
+
 #[test]
 fn software_driver_that_was_asked_for() {
     let tree = Tree::new("asked-for").driver("1.1").variable("CUDA_DRIVER", "software");
