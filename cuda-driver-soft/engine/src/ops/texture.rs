@@ -490,8 +490,7 @@ impl SamplePoint<'_> {
         let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
         if is_cube && self.sampler.seamless {
             let edge = self.plane.size[0];
-            let places: [_; 4] =
-                std::array::from_fn(|i| cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge));
+            let places: [_; 4] = std::array::from_fn(|i| cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge));
             // At a corner of the cube three faces meet, and there is no fourth texel. Its weight goes to the other
             // three.
             if let Some(corner) = places.iter().position(Option::is_none) {

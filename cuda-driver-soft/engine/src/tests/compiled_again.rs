@@ -90,7 +90,8 @@ fn loops_and_branches_begin_again() {
 /// on memory has happened.
 #[test]
 fn effects_are_not_repeated() {
-    let add = "cvt.u64.u32 %rd9, %r22; ld.global.u64 %rd12, [%rd3]; add.u64 %rd12, %rd12, %rd9; st.global.u64 [%rd3], %rd12;";
+    let add =
+        "cvt.u64.u32 %rd9, %r22; ld.global.u64 %rd12, [%rd3]; add.u64 %rd12, %rd12, %rd9; st.global.u64 [%rd3], %rd12;";
     // The assumption comes after a store.
     check(
         &format!(
