@@ -136,9 +136,10 @@ fn warps_and_blocks_wait_for_each_other() {
 #[test]
 fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
     // Each block waits for the block after it, or for the block before it. If a round of all blocks let only one block
-    // continue, while each of the others ran 65,536 instructions, the launch would take more than 32 million
-    // instructions.
+    // continue, while each of the others ran as long as a block may that waits, the launch would take more than 32
+    // million instructions. Two rounds are enough.
     const BLOCKS: u32 = 32;
+    const PATIENCE: u64 = 65_536;
     for (step, last) in [("add", BLOCKS - 1), ("sub", 0)] {
         let body = format!(
             ".visible .entry k(.param .u64 out) {{
@@ -164,7 +165,7 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
         let mut bench = Bench::text(&module(&body), Isa::best());
         let out = bench.bytes(u64::from(BLOCKS) * 4);
         let mut launch = bench.launch("k", BLOCKS, 1, &[Arg::U64(out)]);
-        launch.options.budget = Some(8_000_000);
+        launch.options.budget = Some(2 * u64::from(BLOCKS) * PATIENCE);
         assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None, "{step}");
         let got = bench.get(out, BLOCKS as usize, u32::from_le_bytes);
         let wanted: Vec<u32> = (0..BLOCKS).map(|i| last.abs_diff(i) + 1).collect();
