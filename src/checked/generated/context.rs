@@ -85,7 +85,7 @@ pub unsafe fn ctx_create_v3(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// Handles and addresses in `ctx_create_params` must be valid, and it must request at most one of the two kinds of contexts.
+/// Handles and addresses in `ctx_create_params` must be valid, and it may name execution affinities or CIG parameters, but not both.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]

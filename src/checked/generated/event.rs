@@ -72,7 +72,7 @@ pub unsafe fn event_elapsed_time(start: sys::CUevent, end: sys::CUevent) -> Resu
     unsafe { output(milliseconds, status, Function::cuEventElapsedTime) }
 }
 
-/// Returns the time between two recorded events in milliseconds, with a resolution of about half a microsecond. May not report errors of work that is not complete.
+/// Returns the time between two recorded events in milliseconds, with a resolution of about half a microsecond. Does not always report errors of work that is not complete.
 ///
 /// C: [`cuEventElapsedTime_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html), export `cuEventElapsedTime_v2`, since CUDA 12.8.
 ///

@@ -5,7 +5,7 @@
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Initialises the driver in this process. Every other call needs it first, except those that return the version, the text of a result code or the address of a function.
+/// Initialises the driver in this process. Every other call needs it first, except those that return the version, the name or the text of a result code, or the address of a function.
 ///
 /// C: [`cuInit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html), export `cuInit`, since CUDA 2.0.
 ///

@@ -422,7 +422,7 @@ pub unsafe fn library_get_unified_function(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// `code` must point to a complete, undamaged image: the driver finds its end from the content. If an option says that the image is preserved, it must live until the library is unloaded. Each value must have the type of its option; the driver crashes on a block of 0 threads. A table of functions must not be null.
+/// `code` must point to a complete, undamaged image: the driver finds its end from the content. If an option says that the image is preserved, it must live until the library is unloaded. Each value must have the type of its option; the driver crashes on a block of 0 threads. An option's table of functions must not be null.
 #[doc(alias = "cuLibraryLoadData")]
 #[inline]
 #[track_caller]
@@ -465,7 +465,7 @@ pub unsafe fn library_load_data(
 /// `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`. May also return errors from earlier asynchronous work.
 ///
 /// # Safety
-/// The file must be complete and undamaged: the driver crashes on a truncated binary. Each value must have the type of its option; the driver crashes on a block of 0 threads. A table of functions must not be null.
+/// The file must be complete and undamaged: the driver crashes on a truncated binary. Each value must have the type of its option; the driver crashes on a block of 0 threads. An option's table of functions must not be null.
 #[doc(alias = "cuLibraryLoadFromFile")]
 #[inline]
 #[track_caller]

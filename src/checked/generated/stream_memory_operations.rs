@@ -145,7 +145,7 @@ pub(super) mod legacy {
     use crate::sys;
     use crate::{Result, check};
 
-    /// Enqueues a batch of waits and writes of values in memory, in the form that needs a module parameter.
+    /// Enqueues a batch of waits and writes of values in memory, in the form that a parameter of the driver's kernel module must enable.
     ///
     /// C: [`cuStreamBatchMemOp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html), export `cuStreamBatchMemOp`, since CUDA 8.0.
     /// Replaced by [`stream_batch_mem_op`](crate::checked::stream_batch_mem_op).
@@ -171,7 +171,7 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuStreamBatchMemOp)
     }
 
-    /// Makes a stream wait for a 32-bit value in memory, in the form that needs a module parameter.
+    /// Makes a stream wait for a 32-bit value in memory, in the form that a parameter of the driver's kernel module must enable.
     ///
     /// C: [`cuStreamWaitValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html), export `cuStreamWaitValue32`, since CUDA 8.0.
     /// Replaced by [`stream_wait_value32`](crate::checked::stream_wait_value32).
@@ -198,7 +198,7 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuStreamWaitValue32)
     }
 
-    /// Makes a stream wait for a 64-bit value in memory, in the form that needs a module parameter.
+    /// Makes a stream wait for a 64-bit value in memory, in the form that a parameter of the driver's kernel module must enable.
     ///
     /// C: [`cuStreamWaitValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html), export `cuStreamWaitValue64`, since CUDA 9.0.
     /// Replaced by [`stream_wait_value64`](crate::checked::stream_wait_value64).
@@ -225,7 +225,7 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuStreamWaitValue64)
     }
 
-    /// Enqueues a write of a 32-bit value to memory, in the form that needs a module parameter.
+    /// Enqueues a write of a 32-bit value to memory, in the form that a parameter of the driver's kernel module must enable.
     ///
     /// C: [`cuStreamWriteValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html), export `cuStreamWriteValue32`, since CUDA 8.0.
     /// Replaced by [`stream_write_value32`](crate::checked::stream_write_value32).
@@ -252,7 +252,7 @@ pub(super) mod legacy {
         check(status, sys::legacy::function::cuStreamWriteValue32)
     }
 
-    /// Enqueues a write of a 64-bit value to memory, in the form that needs a module parameter.
+    /// Enqueues a write of a 64-bit value to memory, in the form that a parameter of the driver's kernel module must enable.
     ///
     /// C: [`cuStreamWriteValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html), export `cuStreamWriteValue64`, since CUDA 9.0.
     /// Replaced by [`stream_write_value64`](crate::checked::stream_write_value64).
