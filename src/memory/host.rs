@@ -237,6 +237,7 @@ impl<T: Copy> HostBuffer<T> {
     /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuMemFreeHost")]
+    #[doc(alias = "cuMemHostUnregister")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
         if self.is_registered() {
