@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::ok;
-use crate::textures::{description, fill, plain, run, texture};
+use crate::textures::{description, destroy_with_array, fill, plain, run, texture};
 
 /// The number of gradients of a pattern.
 const COUNT: usize = 128;
@@ -150,6 +150,9 @@ fn levels_match_a_gpus() {
                 );
             }
         }
+    }
+    for (_, _, handle, _) in geometries {
+        destroy_with_array(handle);
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
