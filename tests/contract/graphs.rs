@@ -137,7 +137,8 @@ fn wrong_dependencies() {
     is!(c, 1, cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params));
     let invalid = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     assert_eq!(params.result_out, invalid);
-    // Driver 580 names the first kernel node of a cycle, or the last of empty nodes; the software driver the last node.
+    // For a cycle of kernel nodes, driver 580 reports the first node; for a cycle of empty nodes, the last one. The
+    // software driver always reports the last one.
     assert!([a, b].contains(&params.hErrNode_out));
     is!(c, 0, cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1));
     let exec = instantiate(g);
@@ -155,7 +156,7 @@ fn wrong_dependencies() {
 
 /// Adds one to the counter at the address.
 unsafe extern "system" fn count(data: *mut c_void) {
-    // SAFETY: the tests pass a counter that outlives the launches.
+    // SAFETY: the tests pass a counter that outlives all graphs and user objects that use it.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 

@@ -31,12 +31,12 @@ pub enum KernelResult {
         /// The value found.
         actual: u32,
     },
-    /// A call failed.
+    /// The driver could not be loaded, or a call failed.
     Failed(CallFailure),
 }
 
 impl KernelRun {
-    /// Returns true if the kernel ran and its results are correct.
+    /// Returns true if the kernel's results are correct and the process that ran it ended without an error.
     #[must_use]
     pub fn is_correct(&self) -> bool {
         self.result == Some(KernelResult::Correct) && self.ending == Ending::Completed

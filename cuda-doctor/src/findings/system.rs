@@ -9,13 +9,14 @@ pub struct System {
     pub kernel_module: Option<KernelModule>,
     /// True if the module `nouveau`, which does not support CUDA, is loaded.
     pub has_nouveau: bool,
-    /// NVIDIA's GPUs on the PCI bus; `None` if the bus cannot be listed.
+    /// NVIDIA's GPUs on the PCI bus; `None` if `/sys/bus/pci/devices` does not exist.
     pub gpus: Option<Vec<Gpu>>,
     /// The container that this process runs in.
     pub container: Option<Container>,
     /// True in the Windows Subsystem for Linux.
     pub is_wsl: bool,
-    /// The model of a Jetson board.
+    /// On a Jetson board, its model, or the first line of `/etc/nv_tegra_release` if the device tree does not name a
+    /// known model.
     pub jetson: Option<String>,
 }
 

@@ -5,8 +5,8 @@ use crate::ir::{FuncId, InstId, Type, VarId};
 use crate::names::Name;
 
 /// The meaning of a name.
-// Symbols are copied for each operand. With a tag of one byte, a copy would load with one access the bytes that were
-// just stored with several, and the processor could not forward them from its store buffer.
+// `repr(u32)` makes copies faster. Symbols are copied for each operand. With a one-byte tag, several small stores would
+// write the bytes that the copy then reads with one wide load, and the processor cannot forward such stores to the load.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Symbol {
@@ -18,7 +18,7 @@ pub(crate) enum Symbol {
         /// Number of elements. A vector takes as many consecutive registers.
         vec: u8,
     },
-    /// A variable of the module, or a `.shared`, `.global` or `.const` variable of a function.
+    /// A variable of the module, or a `.shared`, `.global`, `.const` or `.tex` variable of a function.
     Variable {
         var: VarId,
         /// Bytes of an element.

@@ -302,7 +302,8 @@ fn view_as_blocks(image: &mut Image, block: Block) {
 /// Applies a view to the image of an array that was created with this size. Driver 580 requires a format and the
 /// array's own size, with 0 for a dimension that the array does not have; the size of a view as compressed blocks is in
 /// texels. Driver 580 also accepts levels past the last one of a mipmapped array, and layers past the last one of a
-/// layered array; here, the last level or layer is used for them. Layers 0 to 0 select all layers.
+/// layered array; here, the last level or layer is used for them. Layers 0 to 0 select all layers of a layered
+/// cube map.
 fn viewed(mut image: Image, size: [u64; 3], view: &ResourceView, mipmapped: bool) -> Result<Image> {
     let last = image.levels.len() - 1;
     let layers = matches!(image.shape, Shape::A1 | Shape::A2 | Shape::ACube);

@@ -135,8 +135,8 @@ impl KernelLaunch {
         }
     }
 
-    /// Checks the registers, the cluster size and the size of a cooperative grid. The parameters and the attributes of a
-    /// node are set one after the other, so this can fail although each was accepted.
+    /// Checks the registers, the cluster size and the size of a cooperative grid. The grid, the cluster size and the
+    /// function's attributes are set one after the other, so this can fail although each was accepted.
     pub(crate) fn check(&self) -> Result<()> {
         self.ready.check_registers()?;
         self.check_shape()
@@ -173,7 +173,9 @@ impl KernelLaunch {
         let packed = self.arguments.extra.is_some();
         let ready = self.ready.clone();
         let launch = KernelLaunch::with_cluster(ready, attributes, self.required_cluster, packed);
-        launch.ready.check_resident()?;
+        if launch.ready.shape.cooperative != self.ready.shape.cooperative {
+            launch.ready.check_resident()?;
+        }
         Ok(launch)
     }
 }

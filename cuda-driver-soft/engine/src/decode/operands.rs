@@ -24,7 +24,8 @@ pub(super) fn half_of(slot: Slot, half: u32) -> Slot {
     Slot(slot.0 + half * 8 * 32)
 }
 
-/// Returns the register of an operand, or `None` if the operand is not a register.
+/// Returns the register of an operand, without the negation of [`Operand::NotReg`]. Returns `None` if the operand is
+/// neither a register nor a negated one.
 pub(super) fn reg(operand: &Operand) -> Option<Reg> {
     match operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),

@@ -1,7 +1,7 @@
 //! The registers whose NaNs must have exactly the bits that PTX defines.
 //!
-//! The results of `.f32` arithmetic have a single NaN, and the host's instructions return others. Between arithmetic
-//! instructions the difference does not matter, but instructions such as stores expose the bits.
+//! In PTX, `.f32` arithmetic returns only the NaN `0x7fffffff`. The host's instructions return other NaNs. Between
+//! arithmetic instructions the difference does not matter, but instructions such as stores expose the bits.
 
 use super::class::Class;
 use super::steps::{Layout, Step};
@@ -52,12 +52,12 @@ pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
     seen
 }
 
-/// Returns the effect of a register that an instruction reads, in any of its operands.
+/// Returns the strongest effect of a register that an instruction reads, over all operands that are this register.
 fn effect_of(inst: &Inst, reg: Reg) -> Effect {
     let places = inst.srcs.iter().enumerate().filter(|(_, s)| **s == Operand::Reg(reg));
     let effects: Vec<Effect> = places.map(|(at, _)| effect(inst, at)).collect();
     match () {
-        // A guard, or an argument of a call.
+        // A guard, a negated predicate, or an argument of a call.
         () if effects.is_empty() || effects.contains(&Effect::Seen) => Effect::Seen,
         () if effects.contains(&Effect::Passes) => Effect::Passes,
         () => Effect::None,
@@ -97,7 +97,8 @@ fn effect(inst: &Inst, at: usize) -> Effect {
         | Op::Tanh { ty } => arithmetic(*ty),
         Op::Sin { .. } | Op::Cos { .. } | Op::Lg2 { .. } | Op::Testp { .. } => Effect::None,
         Op::Setp { ty, .. } | Op::Set { ty, .. } if ty.is_float() => Effect::None,
-        // Integers and smaller formats have one result for all NaNs.
+        // All NaNs convert to the same integer, and all `.f32` NaNs to the same `.f16` or `.bf16` NaN. Conversions from
+        // `.f64` keep the upper bits of the payload.
         Op::Cvt(cvt) if cvt.from.is_float() => match (cvt.from, cvt.to) {
             (Type::F32 | Type::F64, to) if !to.is_float() => Effect::None,
             (Type::F32, Type::F16 | Type::BF16) => Effect::None,

@@ -55,8 +55,9 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         if let Some(i) = (0..modifiers.len()).find(|&i| type_of(modifiers[i]).is_none() && without(i)) {
             let modifier = modifiers[i];
             let rounding = [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
-            let priority = |modifier: &&&str| modifier.starts_with(".L2::evict_");
-            let second = modifiers.iter().filter(priority).nth(1);
+            let is_priority = |modifier: &&&str| modifier.starts_with(".L2::evict_");
+            let second = modifiers.iter().filter(is_priority).nth(1);
+            let second = second.filter(|_| is_priority(&&modifier));
             return vec![if rounding {
                 format!("Illegal rounding modifier for instruction '{name}'")
             } else if let ("createpolicy", Some(second)) = (name.split('.').next().unwrap_or_default(), second) {
