@@ -6,7 +6,7 @@ use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::{integers, pairs, random_integers};
 
-/// The integer types that the tables cover.
+/// An integer type that [`table`] tests.
 trait Integer: Plain + PartialEq + LowerHex {
     fn from_bits(bits: u64) -> Self;
     /// Returns the results of `int_ops_…`, in the kernel's order.
@@ -26,7 +26,8 @@ macro_rules! integer {
 
             fn ops(a: Self, b: Self) -> [Self; 16] {
                 let high = ((a as $wide).wrapping_mul(b as $wide) >> $bits) as Self;
-                // Shift amounts are the low 32 bits of b, unsigned; amounts of the width or more shift everything out.
+                // Shift amounts are the low 32 bits of b, unsigned; an amount of the width or more gives 0, or only
+                // sign bits for a signed right shift.
                 let amount = b as u32;
                 let left = if amount < $bits { a << amount } else { 0 };
                 let right = a >> amount.min($bits - 1);

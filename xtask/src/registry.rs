@@ -1,7 +1,9 @@
 //! The registry: all facts about the driver's functions and types.
 //!
-//! `cuda.h` and `cudaTypedefs.h` give signatures, types and versions; `annotations.toml` gives the rest. Every file
-//! that `cargo xtask generate` writes, except `PTX.md`, is written from the registry.
+//! The newest `cuda.h` and `cudaTypedefs.h` give signatures, types and versions; the last `cuda.h` of CUDA 12 gives the
+//! plain names; `annotations.toml` gives the descriptions and rules. The enumerations that are flag sets and the
+//! integers that are handles are lists in the code. Every file that `cargo xtask generate` writes, except `PTX.md`, is
+//! written from the registry.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,8 @@ pub(crate) struct Registry {
     pub(crate) header: Model,
     /// Every exported function, sorted by symbol.
     pub(crate) functions: Vec<Entry>,
-    /// The symbols that a C program compiled with this header can call.
+    /// The symbols that a C program compiled with this header and default options can call; per-thread variants are not
+    /// among them.
     pub(crate) current: BTreeSet<String>,
     pub(crate) annotations: Annotations,
 }
@@ -27,7 +30,7 @@ impl Registry {
     pub(crate) fn read() -> Result<Self, String> {
         let input = headers::generator_input()?;
         let header = bindings::read_header(&input)?;
-        // Without this macro, the header declares the exports that C programs call.
+        // Without this macro, the header declares the exports that C programs call by default.
         let mut plainly = input;
         plainly.clang_args.push("-U__CUDA_API_VERSION_INTERNAL".to_owned());
         let current = bindings::read_header(&plainly)?.functions;
@@ -109,8 +112,9 @@ impl Registry {
     }
 }
 
-/// Returns the names that C programs call an export by: its own if that is not taken by another export, then the
-/// aliases.
+/// Returns the plain names (without a version or stream suffix) that mean this export: its own symbol if it is one and
+/// means this export, then the aliases. Empty for exports that C programs call only by a versioned name, such as
+/// `cuCtxSynchronize_v2`.
 pub(crate) fn plain_names_of(entry: &Entry) -> Vec<&str> {
     let mut plain: Vec<&str> = entry.aliases.iter().map(String::as_str).collect();
     if entry.stream != StreamMode::PerThread && !entry.legacy && entry.symbol == entry.base {

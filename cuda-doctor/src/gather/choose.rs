@@ -5,8 +5,12 @@ use cuda_driver::sys::library::is_privileged;
 use super::surroundings::Surroundings;
 use crate::findings::Choice;
 
-/// Chooses as programs do: `CUDA_DRIVER` decides for programs that support both drivers, then `CUDA_DRIVER_LIBRARY`,
-/// then the search. A privileged process ignores paths in variables.
+/// Chooses by `CUDA_DRIVER`, then by `CUDA_DRIVER_LIBRARY`, then by the system's search order. `CUDA_DRIVER=software`
+/// is skipped if this program does not contain the software driver. In a privileged process, a variable that names a
+/// library file is ignored.
+///
+/// Other programs may choose differently: a program that contains the software driver may use it if `CUDA_DRIVER` is
+/// unset, and a program without it need not read `CUDA_DRIVER`.
 pub(super) fn choose(surroundings: &Surroundings) -> Choice {
     let named = |variable: &str, path: &str| Choice::Named {
         variable: variable.to_owned(),

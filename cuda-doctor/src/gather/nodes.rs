@@ -1,4 +1,5 @@
-//! Finds device nodes, and checks access to them. A folder that cannot be listed is reported in place of its nodes.
+//! Finds device nodes, and checks access to them. A folder below `/dev` that cannot be listed is reported in place of
+//! its nodes.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -8,7 +9,8 @@ use super::paths;
 use super::surroundings::Surroundings;
 use crate::findings::{Access, Node, User};
 
-/// The beginnings of the names in `/dev`: NVIDIA's modules, WSL's GPU, and Jetson's.
+/// Prefixes of the device nodes in `/dev`: `nvidia` for NVIDIA's kernel modules, `dxg` for WSL, and the others for
+/// Jetson.
 const PREFIXES: [&str; 5] = ["nvidia", "dxg", "nvhost", "nvmap", "nvgpu"];
 
 /// The number of levels of folders below `/dev` that are listed: the deepest is `/dev/nvgpu/igpu0`.

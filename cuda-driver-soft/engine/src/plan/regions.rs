@@ -1,4 +1,5 @@
-//! Regions that a group may run under a mask: the blocks between a branch and the point where its lanes meet again.
+//! Regions that a group (the neighbouring lanes that compiled code runs together) may run under a mask of active lanes:
+//! the blocks between a branch and the point where its lanes meet again.
 //!
 //! While some lanes run a block, others wait at the beginning of a later one. A register that the running lanes write,
 //! and that the waiting ones still need, must have one value per lane.
@@ -27,7 +28,7 @@ pub(crate) struct Region {
     pub(crate) kept: Vec<Reg>,
     /// Number of steps of the blocks.
     pub(crate) steps: usize,
-    /// Number of steps of the blocks that are loads and stores, or that only a handler runs.
+    /// Among these steps, the number of loads, stores and instructions that are run by handlers ([`Class::Handled`]).
     pub(crate) memory_steps: usize,
 }
 
@@ -42,7 +43,8 @@ pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness) -> Vec<
     };
     let found = layout.order.iter().filter_map(|block| finder.region(*block));
     let mut found: Vec<Region> = found.collect();
-    // Lanes that part again inside a region must meet inside it, too: each branch inside must begin a region.
+    // Lanes that part again inside a region must meet at its join or before: each branch inside must begin a region of
+    // its own.
     let parts = |block: &usize| layout.blocks[*block].successors.len() > 1;
     loop {
         let mut begins = vec![false; layout.blocks.len()];
@@ -62,7 +64,7 @@ struct Finder<'a, 'b> {
     layout: &'a Layout<'b>,
     flow: &'a Flow,
     live: &'a Liveness,
-    /// By block: the registers that it may write, as numbers of [`Liveness`].
+    /// For each block, the registers that it may write, as [`Liveness`] numbers them.
     written: Vec<Set>,
 }
 

@@ -1,10 +1,12 @@
-//! The elementary functions that the approximate instructions use, computed in `f64` to within about 2^-51. For `f32`
-//! arguments, the results rounded to `f32` are correctly rounded except for one argument in many millions.
+//! The elementary functions that the approximate instructions use, computed in `f64` with a relative error of at most
+//! about 2^-51. For `f32` arguments, the results rounded to `f32` are correctly rounded except for one argument in many
+//! millions.
 //!
-//! These functions consist of additions, multiplications and divisions without branches, so they give the same bits on
-//! every CPU, and loops over lanes vectorise.
+//! These functions use only exactly specified operations: additions, subtractions, multiplications, divisions,
+//! conversions, bit operations and selections between computed values. They therefore give the same bits on every CPU,
+//! and loops over lanes vectorise.
 
-/// 1.5 · 2^52. Adding and subtracting it rounds a small number to an integer.
+/// 1.5 · 2^52. Adding and subtracting it rounds a number of magnitude at most 2^51 to the nearest integer.
 pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Returns the value of the polynomial with these coefficients, highest power first.
@@ -80,12 +82,12 @@ pub(crate) const SIN: [f64; 9] = turns::<9>(1);
 /// The coefficients of the cosine, in even powers of turns.
 pub(crate) const COS: [f64; 10] = turns::<10>(0);
 
-/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^50`. If `quarter` is 0, the sine of a zero is that zero,
+/// Returns the sine of `2 π (t + quarter / 4)`, for `|t| < 2^49`. If `quarter` is 0, the sine of a zero is that zero,
 /// with its sign.
 #[inline(always)]
 pub(crate) fn sin_turns(t: f64, quarter: u64) -> f64 {
-    // Reduce to an eighth of a turn on both sides of a multiple of a quarter turn. This is exact, because t has few
-    // bits.
+    // Reduce to an eighth of a turn on both sides of a multiple of a quarter turn. This is exact: the difference is a
+    // multiple of the last bit of t, and is at most 1/8.
     let shifted = t * 4.0 + ROUND;
     let rest = t - (shifted - ROUND) * 0.25;
     let quadrant = shifted.to_bits().wrapping_add(quarter);

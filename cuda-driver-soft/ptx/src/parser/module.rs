@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::cursor::{Parser, Result};
 
-/// Directives of functions: name, name of the feature in messages, required PTX version times ten, required
-/// architecture.
+/// Function directives with requirements: the directive, its name in messages, the PTX version times ten, and the
+/// lowest architecture (0 for any).
 const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
     (".maxntid", ".maxntid", 13, 0),
     (".maxnreg", ".maxnreg", 13, 0),

@@ -368,8 +368,8 @@ fn accepted_forms() {
         if found != expected {
             let _ = writeln!(
                 wrong,
-                "family {number} {:?}: (number, hash) {found:x?} instead of {expected:x?}",
-                family.opcodes
+                "family {number} {:?}: (number, hash) ({}, {:#018x}) instead of ({}, {:#018x})",
+                family.opcodes, found.0, found.1, expected.0, expected.1
             );
         }
     }

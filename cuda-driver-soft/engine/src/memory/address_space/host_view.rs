@@ -6,9 +6,10 @@ use crate::memory::physical::Physical;
 use crate::memory::reserve;
 
 impl AddressSpace {
-    /// Lets the host access the bytes of physical memory at reserved addresses, where nothing else may be mapped for
-    /// the host. Kernels and copies do not use this view. Returns false if the memory is not a shared file, if the
-    /// addresses are not reserved in the host's address space, or if the system refuses.
+    /// Maps physical memory for the host at the reserved address `base`, with this access. An earlier view of this
+    /// memory at `base` is replaced. The caller must have reserved these addresses for this memory alone. Kernels and
+    /// copies do not use this view. Returns false if the memory is not a shared file, if the addresses are not reserved
+    /// in the host's address space, or if the system refuses.
     pub fn show_to_host(&self, base: u64, physical: &Physical, access: Access) -> bool {
         let Some(file) = physical.file() else {
             return false;
