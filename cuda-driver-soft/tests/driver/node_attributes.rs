@@ -139,10 +139,10 @@ fn a_required_cluster_size_stays() {
     assert_eq!(node.run(), (2, true));
 }
 
-/// Parameters and attributes are set one after the other, so they are checked together when the graph is instantiated,
-/// and when an executable graph that was changed is launched.
+/// The grid and the cluster size are set one after the other, so they are checked together when the graph is
+/// instantiated, and when an executable graph that was changed is launched.
 #[test]
-fn attributes_must_suit_a_later_grid() {
+fn a_cluster_size_must_suit_a_later_grid() {
     if !software() {
         return; // the moment of a GPU's check is not known
     }
@@ -154,21 +154,32 @@ fn attributes_must_suit_a_later_grid() {
     assert_eq!(node.instantiate(), 912);
     node.set_grid(&kernel, 6);
     assert_eq!(node.run(), (2, false));
-    let large = Node::new(&kernel, 1 << 20);
-    large.set(COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 });
-    assert_eq!(large.instantiate(), 720);
-    large.set_grid(&kernel, 4);
-    assert_eq!(large.run(), (1, true));
     // The same for an executable graph.
-    for (node, grid, code) in [(&node, 3, 912), (&large, 1 << 20, 720)] {
-        let (mut exec, mut out) = (null_mut(), node.out);
-        let mut pointers = [ptr(&mut out)];
-        let params = params(&kernel, grid, &mut pointers);
-        unsafe {
-            check(cuda().cuGraphInstantiateWithFlags(&mut exec, node.graph, 0));
-            check(cuda().cuGraphExecKernelNodeSetParams(exec, node.node, &params));
-            expect(cuda().cuGraphLaunch(exec, null_mut()), code);
-            check(cuda().cuGraphExecDestroy(exec));
-        }
+    let (mut exec, mut out) = (null_mut(), node.out);
+    let mut pointers = [ptr(&mut out)];
+    let params = params(&kernel, 3, &mut pointers);
+    unsafe {
+        check(cuda().cuGraphInstantiateWithFlags(&mut exec, node.graph, 0));
+        check(cuda().cuGraphExecKernelNodeSetParams(exec, node.node, &params));
+        expect(cuda().cuGraphLaunch(exec, null_mut()), 912);
+        check(cuda().cuGraphExecDestroy(exec));
     }
+}
+
+/// A node whose blocks cannot all be resident at once cannot become cooperative. It is still usable.
+#[test]
+fn a_cooperative_node_must_fit_the_device() {
+    if !software() {
+        return; // the contract suite asks a GPU
+    }
+    let _context = Context::new();
+    let kernel = Kernel::from_ptx(&std::ffi::CString::new(SHAPE).unwrap(), "shape");
+    let node = Node::new(&kernel, 1 << 20);
+    let cooperative = CUlaunchAttributeValue { cooperative: 1 };
+    let refused = unsafe { cuda().cuGraphKernelNodeSetAttribute(node.node, COOPERATIVE, &cooperative) };
+    expect(refused, 720);
+    node.set_grid(&kernel, 4);
+    assert_eq!(node.run(), (1, false));
+    node.set(COOPERATIVE, cooperative);
+    assert_eq!(node.run(), (1, true));
 }
