@@ -85,6 +85,81 @@ fn accepted_attributes() {
     ok!(cuStreamDestroy(stream));
 }
 
+/// A launch and a kernel node check an access policy window as a stream does.
+#[test]
+fn access_policy_windows_of_launches() {
+    let mut gpu = Gpu::new();
+    let write = gpu.kernel("faults.ptx", "fault_write");
+    let mut c = Codes::new();
+    let (memory, mut stream, mut graph) = (gpu.alloc(4), ptr::null_mut(), ptr::null_mut());
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    ok!(cuGraphCreate(&raw mut graph, 0));
+    let mut arguments = arguments![memory, 1_u32];
+    let mut pointers = arguments.pointers();
+    let parameters = CUDA_KERNEL_NODE_PARAMS {
+        func: write,
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        kernelParams: pointers.as_mut_ptr(),
+        ..Default::default()
+    };
+    let mut node = ptr::null_mut();
+    ok!(cuGraphAddKernelNode(
+        &raw mut node,
+        graph,
+        ptr::null(),
+        0,
+        &raw const parameters
+    ));
+    let mut longest = 0;
+    let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE;
+    ok!(cuDeviceGetAttribute(&raw mut longest, attribute, 0));
+    let longest = longest as usize;
+    let persisting = CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING;
+    let streaming = CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING;
+    let id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    for (code, bytes, ratio, hits, misses) in [
+        (0, 4096, 0.5, persisting, streaming),
+        (1, 4096, 1.5, persisting, streaming),
+        (1, 4096, -0.5, persisting, streaming),
+        (1, 4096, 0.5, persisting, persisting),
+        (0, 0, 0.5, persisting, streaming),
+        (0, longest, 0.5, persisting, streaming),
+        (1, longest + 1, 0.5, persisting, streaming),
+        (0, 4096, 0.5, CUaccessProperty(7), streaming),
+        (0, 4096, 0.5, persisting, CUaccessProperty(7)),
+    ] {
+        let mut asked = CUlaunchAttribute {
+            id,
+            ..Default::default()
+        };
+        asked.value.accessPolicyWindow = CUaccessPolicyWindow {
+            base_ptr: ptr::without_provenance_mut(memory as usize),
+            num_bytes: bytes,
+            hitRatio: ratio,
+            hitProp: hits,
+            missProp: misses,
+        };
+        let label = format!("{bytes} bytes, {ratio}, {}, {}", hits.0, misses.0);
+        c.is(
+            code,
+            &format!("launch, {label}"),
+            launch(write, stream, memory, 1, asked),
+        );
+        let set = call!(cuGraphKernelNodeSetAttribute(node, id, &raw const asked.value)).0;
+        c.is(code, &format!("node, {label}"), set);
+        let set = call!(cuStreamSetAttribute(stream, id, &raw const asked.value)).0;
+        c.is(code, &format!("stream, {label}"), set);
+    }
+    ok!(cuStreamSynchronize(stream));
+    ok!(cuGraphDestroy(graph));
+    ok!(cuStreamDestroy(stream));
+}
+
 #[test]
 fn a_launch_records_an_event() {
     if driver_version() < 12030 {

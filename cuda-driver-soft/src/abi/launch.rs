@@ -16,7 +16,7 @@ use crate::object::context::Context;
 use crate::object::event::Event;
 use crate::object::function::Function;
 use crate::object::stream::NullStream;
-use crate::operation::kernel::{Attributes, COOPERATIVE};
+use crate::operation::kernel::{Attributes, COOPERATIVE, check_window};
 use crate::operation::launch::{self, CheckedLaunch, LaunchShape, ReadyLaunch};
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
@@ -100,6 +100,7 @@ fn launch(
     let stream = stream::for_capture(hstream as usize, mode)?;
     let checked = launch::check_on(function as usize, shape, &stream);
     let checked = capture::invalidate_on_error(stream.key(), checked)?;
+    check_window(&attributes, stream.context.device)?;
     let arguments = arguments(c, &checked, params, extra)?;
     let packed = params.is_null() && !extra.is_null();
     submit::launch(checked.with(arguments)?, attributes, packed, &stream)

@@ -8,6 +8,7 @@ use cuda_driver_sys::{
     CUaccessPolicyWindow, CUaccessProperty, CUdevice_attribute as Attribute, CUlaunchAttributeID as Id,
 };
 
+use crate::object::device::Device;
 use crate::object::stream::StreamRef;
 use crate::state::error::{Error, Result};
 
@@ -91,12 +92,11 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
         .context
         .device
         .limit(Attribute::CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
-    let longest = stream
-        .context
-        .device
-        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
     match (attribute, value) {
-        (WINDOW, StreamAttributeValue::Window(window)) if is_possible(&window, longest) => known.window = window,
+        (WINDOW, StreamAttributeValue::Window(window)) => {
+            check_window(&window, stream.context.device)?;
+            known.window = window;
+        }
         (POLICY, StreamAttributeValue::Number(policy @ 1..=4)) => known.policy = policy,
         // Driver 580 clamps the priority.
         (PRIORITY, StreamAttributeValue::Number(priority)) => stream.set_priority(priority),
@@ -110,15 +110,18 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
     Ok(())
 }
 
-/// Returns true if an access policy window has at most `longest` bytes and a ratio from 0 to 1, and misses do not persist.
-fn is_possible(window: &Window, longest: u32) -> bool {
+/// Checks an access policy window of a stream or a launch: it has at most as many bytes as the device allows and a ratio
+/// from 0 to 1, and misses do not persist.
+pub(crate) fn check_window(window: &Window, device: &Device) -> Result<()> {
+    let longest = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
     let word = |start: usize| std::array::from_fn(|i| window[start + i]);
     let bytes = std::array::from_fn(|i| window[mem::offset_of!(CUaccessPolicyWindow, num_bytes) + i]);
     let ratio = f32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, hitRatio)));
     let misses = u32::from_ne_bytes(word(mem::offset_of!(CUaccessPolicyWindow, missProp)));
-    usize::from_ne_bytes(bytes) <= longest as usize
+    let is_possible = usize::from_ne_bytes(bytes) <= longest as usize
         && (0.0..=1.0).contains(&ratio)
-        && misses != CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING.0
+        && misses != CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING.0;
+    is_possible.then_some(()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 /// `cuStreamCopyAttributes`: both streams must be of one context.

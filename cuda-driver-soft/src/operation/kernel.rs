@@ -8,6 +8,8 @@ use cuda_driver_sys::{
     CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUlaunchAttributeID as Id,
 };
 
+use crate::object::device::Device;
+use crate::object::stream_attribute::{self, Window};
 use crate::operation::launch::ReadyLaunch;
 use crate::queue::work::Work;
 use crate::state::error::Result;
@@ -18,6 +20,8 @@ pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
 pub(crate) const PRIORITY: u32 = Id::CU_LAUNCH_ATTRIBUTE_PRIORITY.0;
 
 pub(crate) const COOPERATIVE: u32 = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE.0;
+
+const WINDOW: u32 = Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW.0;
 
 const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
 
@@ -100,6 +104,18 @@ fn cluster_of(attributes: &Attributes) -> Option<[u32; 3]> {
     (cluster != [0; 3]).then_some(cluster)
 }
 
+/// Checks the access policy window, if the attributes contain one.
+pub(crate) fn check_window(attributes: &Attributes, device: &Device) -> Result<()> {
+    let Some(words) = attributes.get(&WINDOW) else {
+        return Ok(());
+    };
+    let mut window = Window::default();
+    for (bytes, word) in window.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_ne_bytes());
+    }
+    stream_attribute::check_window(&window, device)
+}
+
 impl KernelLaunch {
     /// Creates a launch. With `packed`, queries return the arguments as one buffer.
     pub(crate) fn new(ready: ReadyLaunch, attributes: Attributes, packed: bool) -> Self {
@@ -163,9 +179,11 @@ impl KernelLaunch {
         self
     }
 
-    /// Returns the same launch with other attributes. Returns an error if they change the cluster size to one that does
-    /// not suit the kernel or the grid, or make a launch cooperative whose blocks cannot all be resident at once.
+    /// Returns the same launch with other attributes. Returns an error if their access policy window is impossible, if
+    /// they change the cluster size to one that does not suit the kernel or the grid, or if they make a launch cooperative
+    /// whose blocks cannot all be resident at once.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
+        check_window(&attributes, self.ready.context.device)?;
         let cluster = cluster_of(&attributes);
         if cluster != cluster_of(&self.attributes) {
             self.ready.check_cluster(cluster)?;
