@@ -66,6 +66,8 @@ fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
     waited
 }
 
+const MIB: usize = 1 << 20;
+
 const SHORT: Duration = Duration::from_millis(150);
 /// Only a call that wrongly waits takes this long, so a busy machine does not matter.
 const LONG: Duration = Duration::from_secs(60);
@@ -411,9 +413,9 @@ fn events_that_a_context_waits_for_alone() {
     // Nothing but the event makes work of the other streams wait for this one.
     let non_blocking = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
     let (s, other) = (stream(non_blocking), stream(non_blocking));
-    let (a, freed) = (gpu.alloc(64), gpu.alloc(64));
-    let mut host = [0_u8; 64];
-    let pointer: *mut c_void = host.as_mut_ptr().cast();
+    let (a, freed, large) = (gpu.alloc(64), gpu.alloc(64), gpu.alloc(4 * MIB));
+    let (mut host, many) = ([0_u8; 64], vec![0_u8; 4 * MIB]);
+    let (pointer, source) = (host.as_mut_ptr().cast::<c_void>(), many.as_ptr().cast());
     let mut event = ptr::null_mut();
     ok!(cuEventCreate(&raw mut event, 0));
     let mut check = |label: &str, code: u32, is_to_wait: bool, call: &mut dyn FnMut() -> CUresult| {
@@ -430,6 +432,18 @@ fn events_that_a_context_waits_for_alone() {
     check("cuMemcpyDtoHAsync to pageable memory", 0, true, &mut || {
         call!(cuMemcpyDtoHAsync(pointer, a, 64, other))
     });
+    // Copies from pageable memory wait for the event only if they are too large to be staged.
+    for (bytes, is_to_wait) in [(64, false), (2 * MIB, false), (4 * MIB, true)] {
+        check(
+            &format!("cuMemcpyHtoDAsync of {bytes} bytes"),
+            0,
+            is_to_wait,
+            &mut || call!(cuMemcpyHtoDAsync(large, source, bytes, other)),
+        );
+        check(&format!("cuMemcpyHtoD of {bytes} bytes"), 0, is_to_wait, &mut || {
+            call!(cuMemcpyHtoD(large, source, bytes))
+        });
+    }
     check("cuMemFree", 0, true, &mut || call!(cuMemFree(freed)));
     check("cuStreamSynchronize", 0, false, &mut || {
         call!(cuStreamSynchronize(other))
@@ -445,6 +459,111 @@ fn events_that_a_context_waits_for_alone() {
         ok!(cuEventRecord(later, other));
         call!(cuEventQuery(later))
     });
+}
+
+/// A context that waits for an event of another context has pending work.
+#[test]
+fn events_of_another_context() {
+    // CUDA 12.5 added cuCtxWaitEvent.
+    if driver_version() < 12050 {
+        return needs("a driver of CUDA 12.5 or later");
+    }
+    child!("events_of_another_context", { events_of_another_context_alone() });
+}
+
+fn events_of_another_context_alone() {
+    let first = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0);
+    let (mut event, mut later) = (ptr::null_mut(), ptr::null_mut());
+    ok!(cuEventCreate(&raw mut event, 0));
+    let second = Gpu::new();
+    let freed = second.alloc(64);
+    ok!(cuEventCreate(&raw mut later, 0));
+    let mut check = |label: &str, code: u32, is_to_wait: bool, call: &mut dyn FnMut() -> CUresult| {
+        let mut got = CUresult(9999);
+        let waited = waits(s, if is_to_wait { SHORT } else { LONG }, || {
+            ok!(cuEventRecord(event, s));
+            ok!(cuCtxSetCurrent(second.context));
+            ok!(cuCtxWaitEvent(second.context, event));
+            got = call();
+            ok!(cuCtxSetCurrent(first.context));
+        });
+        c.is(code, label, got.0);
+        c.that(waited == is_to_wait, || format!("{label} waited: {waited}"));
+    };
+    check("cuCtxSynchronize", 0, true, &mut || call!(cuCtxSynchronize()));
+    check("cuStreamSynchronize", 0, false, &mut || {
+        call!(cuStreamSynchronize(ptr::null_mut()))
+    });
+    check("cuMemFree", 0, true, &mut || call!(cuMemFree(freed)));
+    check("cuEventQuery after cuCtxRecordEvent", 600, false, &mut || {
+        ok!(cuCtxRecordEvent(second.context, later));
+        call!(cuEventQuery(later))
+    });
+}
+
+/// A copy from pageable memory that would wait reads its source at once, up to a size between 2 and 4 MiB.
+#[test]
+fn staged_copies() {
+    child!("staged_copies", { staged_copies_alone() });
+}
+
+fn staged_copies_alone() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (blocking, non_blocking) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    let legacy = ptr::null_mut();
+    let memory = gpu.alloc(8 * MIB);
+    // The stream with pending work, and the stream of the copy.
+    for (label, busy, used) in [
+        ("a busy stream", non_blocking, non_blocking),
+        ("the busy legacy stream", legacy, legacy),
+        ("a stream behind the legacy stream", legacy, blocking),
+        ("the legacy stream behind another one", blocking, legacy),
+    ] {
+        for (bytes, is_to_wait) in [(64, false), (2 * MIB, false), (4 * MIB, true)] {
+            for in_rows in [false, true] {
+                let mut source = vec![1_u8; 2 * bytes];
+                let rows = CUDA_MEMCPY2D {
+                    srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+                    srcHost: source.as_ptr().cast(),
+                    srcPitch: 128,
+                    dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                    dstDevice: memory,
+                    dstPitch: 96,
+                    WidthInBytes: 64,
+                    Height: bytes / 64,
+                    ..Default::default()
+                };
+                ok!(cuMemsetD8(memory, 9, 8 * MIB));
+                ok!(cuCtxSynchronize());
+                let waited = waits(busy, if is_to_wait { SHORT } else { LONG }, || {
+                    if in_rows {
+                        ok!(cuMemcpy2DAsync(&raw const rows, used));
+                    } else {
+                        ok!(cuMemcpyHtoDAsync(memory, source.as_ptr().cast(), bytes, used));
+                    }
+                    source.fill(2);
+                });
+                c.that(waited == is_to_wait, || {
+                    format!("{label}, {bytes} bytes, in rows: {in_rows}; waited: {waited}")
+                });
+                let pitch = if in_rows { 96 } else { 64 };
+                let got = gpu.read::<u8>(memory, bytes / 64 * pitch);
+                let is_right = |row: &[u8]| row[..64] == [1; 64] && row[64..].iter().all(|&byte| byte == 9);
+                c.that(got.chunks(pitch).all(is_right), || {
+                    format!("{label}, {bytes} bytes: wrong")
+                });
+            }
+        }
+    }
+    // A synchronous copy waits for the work of its stream.
+    let source = [1_u8; 64];
+    for busy in [legacy, blocking] {
+        let waited = waits(busy, SHORT, || ok!(cuMemcpyHtoD(memory, source.as_ptr().cast(), 64)));
+        c.that(waited, || "cuMemcpyHtoD did not wait".to_owned());
+    }
 }
 
 /// A copy between pageable host memory waits for the work that new work of its stream would wait for.

@@ -8,7 +8,7 @@ use crate::object::foreign_use;
 use crate::object::place::MemoryPlace;
 use crate::object::sparse::MapChanges;
 use crate::object::stream::StreamRef;
-use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_synchronous, stage, write_staged};
+use crate::operation::copy::{CopyOperation, Waits, copy_bytes, host_waits, is_synchronous};
 use crate::operation::fill::Fill;
 use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
 use crate::operation::launch::ReadyLaunch;
@@ -16,6 +16,7 @@ use crate::operation::memory_operation::{Batch, MemoryOperation};
 use crate::operation::ordered::{Ordered, span};
 use crate::operation::outcome::{RangeResult, cost, freed_fault};
 use crate::operation::region::{Base, Extent, Side, copy_rows};
+use crate::operation::staged::{Staged, can_be_staged};
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{HostFunction, Operation};
 use crate::queue::scheduler::{observe_fault, scheduler};
@@ -24,10 +25,6 @@ use crate::state::error::{Error, Result};
 use crate::trace::{self, Job};
 use engine::check::Span;
 use engine::memory::host::HostRange;
-
-/// An asynchronous copy of up to this many bytes from pageable memory to an allocation of the driver, on a stream with
-/// pending work, reads its source during the call and writes its target later.
-const STAGED: u64 = 64 << 10;
 
 /// Runs a task that uses these places, in stream order. If `wait` is true, waits for the stream and runs the task in
 /// the calling thread. If another thread frees the memory during the wait, returns `CUDA_ERROR_INVALID_VALUE`, as for
@@ -85,6 +82,19 @@ fn context_waits(stream: &StreamRef, waits: Waits) -> bool {
     waits == Waits::Synchronous && stream.context.is_synchronous()
 }
 
+/// Returns true if a copy is staged, because it can be and would otherwise wait for other work. A synchronous copy first
+/// waits for the work of its stream, as with driver 580, but not for the events that `cuCtxWaitEvent` has named.
+fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<bool> {
+    if !can_be_staged(to, from, bytes) || stream.starts_at_once() || context_waits(stream, waits) {
+        return Ok(false);
+    }
+    if waits == Waits::Synchronous {
+        stream.drain();
+        observe_fault()?;
+    }
+    Ok(!stream.starts_at_once())
+}
+
 /// Copies a row of bytes. `host` turns an address and a length into memory of the program, which the caller keeps
 /// valid.
 pub(crate) fn copy_row(
@@ -132,11 +142,9 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
             to.copy_from(from);
             Ok(())
         }
-        (MemoryPlace::Device(..), MemoryPlace::Host(host))
-            if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() =>
-        {
-            let staged = host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-            let task = move || write_staged(to, &staged);
+        _ if is_staged(&to, &from, bytes, stream, waits)? => {
+            let staged = Staged::bytes(&from, bytes)?;
+            let task = move || staged.write(&to);
             let used = (Ordered::copy(bytes), || span(&to, bytes, true));
             run(&[to], task, cost(bytes), stream, false, job, used)
         }
@@ -153,9 +161,9 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
 /// Reads the source now, before the stream's pending work, and writes the copy in stream order.
 pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &StreamRef) -> Result<()> {
     to.check_writable()?;
-    let staged = stage(&from, bytes)?;
+    let staged = Staged::bytes(&from, bytes)?;
     let wait = to.is_pageable();
-    let task = move || write_staged(to, &staged);
+    let task = move || staged.write(&to);
     let job = || timeline::submit_copy(&to, &from, bytes, stream);
     let used = (Ordered::copy(bytes), || span(&to, bytes, true));
     run(&[to], task, cost(bytes), stream, wait, job, used)
@@ -182,6 +190,15 @@ pub(crate) fn copy_box(
         from.region(extent, &host)?.locate()?,
     );
     to.place.check_writable()?;
+    let bytes = extent.bytes();
+    if !to.faults() && is_staged(&to.place, &from.place, bytes, stream, waits)? {
+        let staged = Staged::rows(&from, extent)?;
+        let job = || timeline::submit_copy(&to.place, &from.place, bytes, stream);
+        let used = (Ordered::copy(bytes), || to.spans(extent, true));
+        let target = to.clone();
+        let task = move || staged.write_rows(&target, extent);
+        return run(&[to.place], task, cost(bytes), stream, false, job, used);
+    }
     let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits);
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
@@ -190,10 +207,10 @@ pub(crate) fn copy_box(
     // does.
     let (faults, reports) = (to.faults() || from.faults(), from.faults());
     let task = move || copy_rows(&to, &from, extent);
-    let job = || timeline::submit_copy(&places[0], &places[1], extent.bytes(), stream);
+    let job = || timeline::submit_copy(&places[0], &places[1], bytes, stream);
     let used = || [writes.spans(extent, true), reads.spans(extent, false)].concat();
-    let used = (Ordered::copy(extent.bytes()), used);
-    run(&places, task, cost(extent.bytes()), stream, wait && !faults, job, used)?;
+    let used = (Ordered::copy(bytes), used);
+    run(&places, task, cost(bytes), stream, wait && !faults, job, used)?;
     if wait && faults {
         stream.drain();
     }

@@ -199,6 +199,12 @@ impl StreamRef {
         scheduler().are_done(&tails)
     }
 
+    /// Returns true if new work of the stream would not wait for other work.
+    pub(crate) fn starts_at_once(&self) -> bool {
+        let before = self.context.queues().before(self.queue);
+        scheduler().are_done(&before)
+    }
+
     /// Waits for all work of the stream and ignores its faults.
     pub(crate) fn drain(&self) {
         let tails = self.context.queues().tails(self.queue);

@@ -4,9 +4,7 @@
 //! that involve pageable memory. In synchronous calls, it also waits for copies that involve page-locked or managed
 //! memory or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, and for all copies in a context with `CU_CTX_SYNC_MEMOPS`.
 //!
-//! A copy from pageable memory to memory of the driver is staged instead if it is small, contiguous and asynchronous
-//! and its stream has pending work, or if it has `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`: the call reads the bytes
-//! at once, a task writes them, and the host does not wait.
+//! Other copies are [staged](super::staged).
 
 use crate::object::place::MemoryPlace;
 use crate::object::{graph_memory, memory};
@@ -63,36 +61,6 @@ pub(crate) fn copy_bytes(to: MemoryPlace, from: MemoryPlace, bytes: u64) -> Rang
         }
         // Copies of arrays are boxes, which `copy_rows` copies.
         (MemoryPlace::Tiles(_), _) | (_, MemoryPlace::Tiles(_)) => Err(missing(0, bytes)),
-    }
-}
-
-/// Writes bytes that were read when the copy was requested.
-pub(crate) fn write_staged(to: MemoryPlace, staged: &[u8]) -> RangeResult {
-    to.check_still_there()?;
-    match to {
-        MemoryPlace::Device(_, address) => address_space().write(address, staged),
-        MemoryPlace::Host(host) => {
-            host.write(staged);
-            Ok(())
-        }
-        MemoryPlace::Tiles(offset) => Err(missing(offset, staged.len() as u64)),
-    }
-}
-
-/// Reads the source of a copy, whose bytes [`write_staged`] writes later.
-pub(crate) fn stage(from: &MemoryPlace, bytes: u64) -> Result<Vec<u8>> {
-    match from {
-        MemoryPlace::Host(host) => host.snapshot().ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY),
-        MemoryPlace::Device(_, address) => {
-            let mut staged = Vec::new();
-            let reserved = staged.try_reserve_exact(bytes as usize);
-            reserved.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?;
-            staged.resize(bytes as usize, 0);
-            let read = address_space().read(*address, &mut staged);
-            read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
-            Ok(staged)
-        }
-        MemoryPlace::Tiles(_) => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) mod ordered;
 pub(crate) mod outcome;
 mod progress;
 pub(crate) mod region;
+pub(crate) mod staged;
 pub(crate) mod timeline;
 
 /// An operation of a stream or a graph node.

@@ -213,9 +213,8 @@ impl Located {
         let MemoryPlace::Device(allocation, address) = self.place else {
             return Vec::new();
         };
-        let starts = (0..extent.depth).flat_map(|z| (0..extent.height).map(move |y| (z, y)));
-        let spans = starts.take(MOST_ROWS as usize).map(|(z, y)| {
-            let start = address + z * self.slice + y * self.pitch;
+        let spans = self.starts(extent).take(MOST_ROWS as usize).map(|start| {
+            let start = address + start;
             Span {
                 allocation: allocation.id,
                 range: start..start + extent.width,
@@ -224,16 +223,48 @@ impl Located {
         });
         spans.collect()
     }
+
+    /// Returns the offset of each row of a box from the start of this side.
+    fn starts(&self, extent: Extent) -> impl Iterator<Item = u64> + use<> {
+        let (slice, pitch) = (self.slice, self.pitch);
+        (0..extent.depth).flat_map(move |z| (0..extent.height).map(move |y| z * slice + y * pitch))
+    }
+
+    /// Appends the rows of a box in pageable memory to a vector, without gaps.
+    pub(crate) fn append_rows(&self, extent: Extent, to: &mut Vec<u8>) {
+        if let MemoryPlace::Host(range) = self.place {
+            for start in self.starts(extent) {
+                range.part(start as usize, extent.width as usize).append_to(to);
+            }
+        }
+    }
 }
 
 /// Copies a box row by row.
 pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> RangeResult {
     to.place.check_still_there()?;
     from.place.check_still_there()?;
-    for z in 0..extent.depth {
-        for y in 0..extent.height {
-            let at = |side: &Located| z * side.slice + y * side.pitch;
-            row(to, at(to), from, at(from), extent.width)?;
+    for (to_offset, from_offset) in to.starts(extent).zip(from.starts(extent)) {
+        row(to, to_offset, from, from_offset, extent.width)?;
+    }
+    Ok(())
+}
+
+/// Writes bytes to the rows of a box.
+pub(crate) fn write_rows(to: &Located, bytes: &[u8], extent: Extent) -> RangeResult {
+    to.place.check_still_there()?;
+    let starts = to.starts(extent);
+    for (start, row) in starts.zip(bytes.chunks_exact(extent.width as usize)) {
+        let mut done = 0;
+        while done < extent.width {
+            let (target, piece) = to.bytes(start + done, extent.width - done)?;
+            let part = &row[done as usize..(done + piece) as usize];
+            match target {
+                Bytes::Device(address) => address_space().write(address, part)?,
+                Bytes::Host(range) => range.write(part),
+                Bytes::Absent => {}
+            }
+            done += piece;
         }
     }
     Ok(())

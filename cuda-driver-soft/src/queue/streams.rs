@@ -87,11 +87,8 @@ impl Queues {
 
     /// Appends work to a queue; it also waits for the tasks `after`. `cost` is its estimated duration in nanoseconds.
     pub(crate) fn submit(&mut self, queue: QueueId, after: &[TaskId], work: Work, cost: u64) -> TaskId {
-        let mut before = self.tails(queue);
+        let mut before = self.before(queue);
         before.extend_from_slice(after);
-        if self.gate != 0 {
-            before.push(self.gate);
-        }
         if let QueueId::Legacy = queue {
             self.legacy = scheduler().submit(&before, work, cost);
             return self.legacy;
@@ -101,9 +98,6 @@ impl Queues {
             task: 0,
             blocking: true,
         });
-        if tail.blocking && self.legacy != 0 {
-            before.push(self.legacy);
-        }
         tail.task = scheduler().submit(&before, work, cost);
         tail.task
     }
@@ -146,6 +140,18 @@ impl Queues {
                 tail.filter(|&task| task != 0).into_iter().collect()
             }
         }
+    }
+
+    /// Returns the tasks that new work of a queue waits for.
+    pub(crate) fn before(&self, queue: QueueId) -> Vec<TaskId> {
+        let mut before = self.tails(queue);
+        let is_blocking = self.tails.get(&queue).is_none_or(|tail| tail.blocking);
+        if queue != QueueId::Legacy && is_blocking {
+            before.push(self.legacy);
+        }
+        before.push(self.gate);
+        before.retain(|&task| task != 0);
+        before
     }
 
     /// Returns the last tasks of all queues and of destroyed streams, and the gate.

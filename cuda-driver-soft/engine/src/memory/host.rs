@@ -34,14 +34,12 @@ impl HostRange {
         }
     }
 
-    /// Returns a copy of the bytes as they are now; `None` if the host has no memory for it.
-    pub fn snapshot(&self) -> Option<Vec<u8>> {
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(self.bytes).ok()?;
-        copy.resize(self.bytes, 0);
-        // SAFETY: the range is valid for reads, as promised to `new`, and the vector has the same length.
-        unsafe { access::copy(copy.as_mut_ptr(), self.address as *const u8, self.bytes) };
-        Some(copy)
+    /// Appends the bytes as they are now to a vector.
+    pub fn append_to(&self, to: &mut Vec<u8>) {
+        let start = to.len();
+        to.resize(start + self.bytes, 0);
+        // SAFETY: the range is valid for reads, as promised to `new`, and the new part of the vector has the same length.
+        unsafe { access::copy(to[start..].as_mut_ptr(), self.address as *const u8, self.bytes) };
     }
 
     /// Copies bytes to the range, up to the shorter of the two lengths.
