@@ -1,6 +1,6 @@
-//! Machine code of the approximate functions: the steps of `semantics::approx` and `semantics::elementary` on vectors,
-//! in the same order, so that the bits are the same. Only the reciprocal square root of `.f32` gets to the same bits by
-//! other steps.
+//! Machine code of the approximate functions: the arithmetic of `semantics::approx` and `semantics::elementary` on
+//! vectors, in the same order, so that the bits are the same. The reciprocal square root of `.f32` and some conversions
+//! get to the same bits by other steps.
 
 use super::assembler::Width;
 use super::emitter::Emitter;
@@ -69,7 +69,8 @@ impl Formula<'_, '_> {
         self.canonical(quotient, seen)
     }
 
-    /// Returns the scale of a division: 2^24 for small divisors, and 1/4 for large ones.
+    /// Returns the scale of a division: 2^24 for subnormal divisors if `small` is true, 1/4 for those above 2^126 if
+    /// `large` is true, and 1 for all others. Returns `None` if both are false.
     fn scale(&mut self, b: Term, small: bool, large: bool) -> Option<Term> {
         if !small && !large {
             return None;
@@ -158,7 +159,7 @@ impl Formula<'_, '_> {
 
     /// Returns the value of the polynomial with these coefficients, highest power first.
     fn polynomial(&mut self, x: Term, coefficients: &[f64]) -> Term {
-        // The first step of the fold, `0 x + c`, gives `c`.
+        // `semantics::elementary` begins with 0. Its first step, `0 x + c`, gives `c`.
         let mut sum = self.f64(coefficients[0]);
         for coefficient in &coefficients[1..] {
             let product = self.two(double::MUL, x, sum);
@@ -400,7 +401,7 @@ impl Emitter<'_> {
                     let a = f.flushed(a, ftz);
                     let value = f.by_halves(a, |f, a| f.sine(a, quarter));
                     let value = f.flushed(value, true);
-                    // Infinities and NaNs have no sine.
+                    // Infinities and NaNs have no sine or cosine.
                     let magnitude = f.magnitude(NARROW, a);
                     let infinity = f.f32(f32::INFINITY);
                     let infinite = f.compare(NARROW, magnitude, infinity, NOT_LESS);

@@ -1,6 +1,6 @@
 //! Writes machine code for x86-64 with AVX2.
 //!
-//! [`encoding`](super::encoding) has the bytes of instructions. An instruction that cannot be encoded makes
+//! [`encoding`](super::encoding) has the bytes of most instructions. An instruction that cannot be encoded makes
 //! [`Assembler::finish`] return `None`, so that the kernel is interpreted.
 
 use super::encoding::{self, Operand};
@@ -144,7 +144,6 @@ pub(super) enum Alu {
     Cmp,
     Test,
     Mov,
-    /// Sources in registers and memory only; for a number see [`Assembler::multiply`].
     Imul,
 }
 
@@ -156,7 +155,7 @@ pub(super) enum Shift {
     RightSigned,
 }
 
-/// The condition of a jump.
+/// The condition of a jump, of a copy, or of [`Assembler::all_when`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Equal,
@@ -253,7 +252,7 @@ impl Assembler {
             let distance = i32::try_from(labels[to.0] as i64 - *end as i64).ok()?;
             code[end - 4..*end].copy_from_slice(&distance.to_le_bytes());
         }
-        // An instruction without registers has no encoding either.
+        // If registers ran short, an instruction may have got one that it cannot encode.
         debug_assert!(!self.failed || self.short, "an instruction has no encoding");
         (!self.failed && !self.short).then_some((code, labels))
     }
@@ -447,7 +446,7 @@ impl Assembler {
         }
     }
 
-    /// Sets a register to a product with a number.
+    /// Sets a register to the product of a register or memory and a number.
     pub(super) fn multiply(&mut self, width: Width, d: Gpr, source: Word, number: i32) {
         let wide = width == Width::Bits64;
         let code = if wide {
@@ -620,7 +619,7 @@ impl Assembler {
         self.push(code, &[d.of(width), from.of(width)]);
     }
 
-    /// Sets a register to all ones if a condition holds, else to zero.
+    /// Sets the 32 bits of a register's lower half to ones if a condition holds, else to zeros.
     pub(super) fn all_when(&mut self, when: When, d: Gpr) {
         let code = match when {
             When::Equal => Code::Sete_rm8,

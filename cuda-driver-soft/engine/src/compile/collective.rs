@@ -1,4 +1,5 @@
 //! Operations across the lanes of a warp in machine code. All lanes take part; their values are in rows of the frame.
+//! In groups of 32 lanes, [`alone`](super::alone) runs most of these operations on machine registers instead.
 
 use super::assembler::{Alu, Gpr, Mem, Source, When, Width, Word, Ymm};
 use super::emitter::Emitter;
@@ -39,7 +40,7 @@ pub(super) enum Together {
 }
 
 impl Emitter<'_> {
-    /// Returns how a warp runs an instruction.
+    /// Returns the way in which a warp runs an instruction.
     pub(super) fn together(&self, inst: &Inst) -> Together {
         if matches!(inst.op, Op::Activemask) {
             return Together::AllLanes;

@@ -370,8 +370,8 @@ impl Emitter<'_> {
     }
 
     /// Compares the first and the last lane of an affine value with a uniform one. If both results are the same, and no
-    /// lane wraps, all lanes have that result; else the code jumps to the returned label. Returns `None` if the lanes
-    /// are too far apart.
+    /// lane wraps, sets `AX` to that result in all lanes; else the code jumps to the returned label. Returns `None` if
+    /// the lanes are too far apart.
     fn compare_ends(&mut self, a: Value, b: Value, step: i64, order: Order, signed: bool) -> Option<Label> {
         let reach = whole_reach(step, self.lanes)?;
         let minus = reach.checked_neg()?;

@@ -1,4 +1,5 @@
-//! Machine code of conversions between integers and floating-point numbers, and between floating-point formats.
+//! Machine code of conversions between integers and floating-point numbers, between `.f32` and `.f64`, from
+//! floating-point numbers to integral values of the same type, and from the low 8 or 16 bits of registers of 32 bits.
 
 use super::assembler::Width;
 use super::emitter::Emitter;
@@ -38,7 +39,7 @@ impl Formula<'_, '_> {
 
     /// Converts an integral `.f32` to `.s32`: limited to its range, and 0 for a NaN.
     fn signed_of(&mut self, a: Term) -> Term {
-        // The instruction returns the least number if it is out of range.
+        // The instruction returns the least number for a source out of range.
         let number = self.one(Code::VEX_Vcvttps2dq_ymm_ymmm256, a);
         let limit = self.f32(2_147_483_648.0);
         let above = self.two_imm(single::CMP, a, limit, GREATER_OR_EQUAL);
@@ -63,8 +64,8 @@ impl Formula<'_, '_> {
         self.two(bitwise::OR, number, above)
     }
 
-    /// Converts four integral `.f64` numbers to the range of `.u32`, in the lower halves of 64-bit elements. A NaN
-    /// becomes a number with only the highest bit set.
+    /// Converts four integral `.f64` numbers to `.u32`, limited to its range, in the lower halves of 64-bit elements. A
+    /// NaN becomes 2^31.
     fn unsigned_halves_of(&mut self, a: Term) -> Term {
         let zero = self.f64(0.0);
         // The second source is the result for a NaN.

@@ -145,7 +145,7 @@ impl Emitter<'_> {
             Width::Bits32
         };
         let kind = self.kind(d);
-        // Floating-point numbers are used as vectors, integers as addresses.
+        // Floating-point numbers are mostly used in vectors, integers in addresses.
         let scalar = matches!(kind, Kind::Scalar(..)) && !float;
         if !scalar && element == width.bytes() {
             for ymm in self.define_vector(d) {
@@ -373,7 +373,7 @@ impl Emitter<'_> {
         for (value, i) in elements.iter().zip(0..) {
             let mut source = self.source(*value, part, 0);
             let d = if i == 0 { to } else { SOURCES[0] };
-            // The upper bits of the last element are shifted out, so they need not be cleared.
+            // At the top of the column, the bits above an element are shifted out, so they need not be cleared.
             if bits * (i + 1) < 32 {
                 let ymm = self.in_register(source, SOURCES[0]);
                 let bits = self.same_constant(Width::Bits32, (1 << bits) - 1);

@@ -35,7 +35,8 @@ pub(super) struct Input<'a> {
     pub(super) second: Option<&'a Shapes>,
     /// See [`Variant::leaving`](crate::code::compiled::Variant::leaving).
     pub(super) leaving: bool,
-    /// The shapes of registers in whole warps, if the order in which their lanes run matters.
+    /// The shapes of registers in whole warps; `None` if the order in which lanes run does not matter, or if a group is
+    /// a whole warp.
     pub(super) of_warp: Option<&'a Shapes>,
     /// The regions in which the code runs some lanes of a group.
     pub(super) masked: &'a [&'a Region],
@@ -108,7 +109,8 @@ pub(super) struct Emitter<'a> {
     /// For each site whose instruction the interpreter runs: the code that runs if lanes are missing, and the number of
     /// the site, from 1 on.
     pub(super) missing: Vec<(Label, u64)>,
-    /// The way in which each step runs, in the order of the code.
+    /// The steps that [`count_share`](Self::count_share) has counted, each with the way in which it runs, in the order
+    /// of the code.
     ran_by: Vec<(usize, RunBy)>,
 }
 
@@ -323,7 +325,7 @@ impl<'a> Emitter<'a> {
         self.insts(piece.steps.start).0
     }
 
-    /// Adds the entries of the code: one for each piece that does not leave at once.
+    /// Writes the entries of the code, and returns them: one for each piece that does not leave at once.
     fn ways(&mut self) -> Vec<Way> {
         let mut ways = Vec::new();
         for number in 0..self.pieces.len() {

@@ -1,5 +1,5 @@
-//! Machine code of arithmetic of `.f32` with `.ftz` or `.sat`, of minima and maxima, and of arithmetic of `.f64`: the
-//! steps of `semantics::float`, on vectors.
+//! Machine code of the floating-point arithmetic that `vector` does not have: arithmetic of `.f64`, or of `.f32` with
+//! `.ftz` or `.sat`, reciprocals, minima, maxima and `copysign`. The steps are those of `semantics::float`, on vectors.
 
 use super::assembler::Width;
 use super::emitter::Emitter;
@@ -170,7 +170,7 @@ impl Formula<'_, '_> {
     }
 
     /// Returns the minimum or maximum of numbers, where -0 is less than +0. Also returns two results for operands of
-    /// which one is a NaN: the first of them is then `b`, and the second is `a`.
+    /// which at least one is a NaN: the first of them is then `b`, and the second is `a`.
     fn extreme(&mut self, width: Width, a: Term, b: Term, maximum: bool) -> [Term; 3] {
         let code = match (width, maximum) {
             (Width::Bits32, false) => single::MIN,
@@ -400,8 +400,8 @@ impl Emitter<'_> {
         let one = || self.values(inst, WIDE, 1);
         let two = || self.values(inst, WIDE, 2);
         match inst.op {
-            // Of two NaNs, the host's instructions keep the first source's. PTX keeps the second source's in sums and
-            // products, and the first source's in quotients.
+            // Of two NaNs, the host's instructions keep the first source's. An H200 keeps the second source's in sums
+            // and products, and the first source's in quotients.
             Op::FAdd(m) if is_near(&m) => self.in_order(&two()?, double::ADD, [1, 0]),
             Op::FMul(m) if is_near(&m) => self.in_order(&two()?, double::MUL, [1, 0]),
             Op::FDiv {

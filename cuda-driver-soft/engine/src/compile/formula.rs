@@ -54,7 +54,7 @@ struct Line {
     /// The number of the last line that reads the result; `usize::MAX` if it is a result of the formula, and 0 if
     /// nothing reads it.
     last: usize,
-    /// The register of the result, when the line has been written.
+    /// The register of the result, once the line has been written.
     place: Ymm,
 }
 
@@ -401,8 +401,8 @@ impl Homes<'_> {
     fn take(&mut self) -> Ymm {
         let free = self.busy.trailing_ones() as usize;
         self.most = self.most.max(free + 1);
-        // The numbers beyond the machine's registers occur in a dry run, and if there are too few registers: then the
-        // kernel is not compiled.
+        // The numbers beyond the machine's registers occur in a dry run, and if there are too few registers, in which
+        // case the kernel is not compiled.
         let ymm = self.pool.get(free).copied().unwrap_or(Ymm(64 + free as u8));
         self.keep(ymm);
         ymm
@@ -425,7 +425,8 @@ impl Homes<'_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction that is a formula. For any other instruction, returns false and adds nothing.
+    /// Adds an instruction as a formula. Returns false, and adds nothing, if there is no formula for it, or if its result
+    /// is kept in another way.
     pub(super) fn formula(&mut self, inst: &Inst, d: Reg) -> bool {
         let recipe = self
             .float(inst, d)

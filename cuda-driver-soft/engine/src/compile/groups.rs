@@ -86,8 +86,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the registers that point to the rows of a group that is not a whole warp, and their distance from group
-    /// to group.
+    /// Returns the registers that point to the rows of a group that is not a whole warp, each with the bytes from one
+    /// group to the next.
     pub(super) fn bases(&self) -> [(Gpr, i32); 3] {
         let lanes = self.lanes as i32;
         [(ROWS32, 4 * lanes), (ROWS64, 8 * lanes), (MASKS, lanes / 8)]

@@ -1,7 +1,7 @@
-//! Machine code for registers of 16 bits, and for integer arithmetic on 8 and 16 bits.
+//! Machine code for registers of 16 bits, and for integer arithmetic and conversions on 8 and 16 bits.
 //!
-//! Such a register is a vector of 32-bit elements, with zeros above the 16 bits. Only its row in the frame has elements
-//! of 16 bits, as the interpreter expects it.
+//! A register of 16 bits is a vector of 32-bit elements, with zeros above the 16 bits. Only its row in the frame has
+//! elements of 16 bits, as the interpreter expects it.
 
 use super::assembler::{Alu, Gpr, Mem, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
@@ -97,8 +97,8 @@ impl Emitter<'_> {
         self.asm.pop_register(Gpr::DX);
     }
 
-    /// Adds an integer instruction that has a source or result of 8 or 16 bits. For any other instruction, returns
-    /// false and adds nothing.
+    /// Adds an integer instruction or a copy that has a source or result of 8 or 16 bits. Returns false, and adds
+    /// nothing, if the instruction has no machine code here.
     pub(super) fn halves(&mut self, inst: &Inst, d: Reg) -> bool {
         let Some((work, sources, to)) = self.half_work(inst, d) else {
             return false;

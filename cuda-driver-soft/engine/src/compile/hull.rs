@@ -1,4 +1,5 @@
-//! Machine code of one check for several accesses of a basic block that add numbers to the same register.
+//! Machine code of one check for several loads, or several stores, of a basic block that add numbers to the same
+//! register.
 //!
 //! The first of them checks the range of all. If that check fails, the interpreter runs the first access, which may
 //! change the window, and the range is checked again. If the second check fails, too, the code ends, and the
@@ -65,8 +66,8 @@ impl Emitter<'_> {
             self.asm.alu(Alu::Mov, Width::Bits32, Gpr::AX, Word::Gpr(Gpr::AX));
         }
         let host = self.take_gpr();
-        // If the first access is known to be aligned, alignment is not tested, so that larger accesses need checks of
-        // their own.
+        // If the first access is known to be aligned, alignment is not tested. Larger accesses that are not known to be
+        // aligned then need checks of their own.
         let align = if addresses.aligned {
             addresses.size
         } else {
@@ -86,8 +87,8 @@ impl Emitter<'_> {
         Some((checked, Some(failure)))
     }
 
-    /// Returns the first byte and the end of the bytes that an access of a whole group needs, relative to the address
-    /// of the first lane; `None` if one is too far from it.
+    /// Returns the first byte and the end of the bytes that an access of a whole group needs, relative to the first
+    /// lane's address without `offset`; `None` if one is too far from it.
     fn range(&self, offset: i64, size: u32, shape: Shape) -> Option<(i32, i32)> {
         let step = match shape {
             Shape::Affine(step) => step,
@@ -99,8 +100,8 @@ impl Emitter<'_> {
         Some((near(low)?, near(high)?))
     }
 
-    /// Returns the number of accesses with their addresses in `base`, from the current step to the end of the piece or
-    /// to a change of `base`, and their range.
+    /// Returns the number of loads, or stores if `write` is true, with their addresses in `base`, from the current step
+    /// to the end of the piece or to a change of `base`, and their range.
     fn find(&self, addresses: &Addresses, base: Reg, write: bool) -> Option<(usize, Checked)> {
         let shape = addresses.value.shape;
         let (mut low, mut high) = self.range(addresses.offset.into(), addresses.size, shape)?;
@@ -152,8 +153,8 @@ impl Emitter<'_> {
         Some((count, checked))
     }
 
-    /// Adds the check of a range; the address of the first lane is in `AX`. Sets the register for its place, and its
-    /// copy. If the check fails, the code jumps to `label`.
+    /// Adds the check of a range; the address of the first lane is in `AX`. Sets the general register with its host
+    /// address, and the copy of that register. If the check fails, the code jumps to `label`.
     fn check_hull(&mut self, checked: &Checked, aligned: bool, window: u32, label: Label) {
         let (wide, host) = (Width::Bits64, checked.host);
         if !aligned && checked.align > 1 {

@@ -1,4 +1,5 @@
-//! Machine code of integer arithmetic that needs several vector instructions, and of bit fields.
+//! Machine code of integer arithmetic that mostly needs several vector instructions, of operations on bit fields, bits
+//! and bytes, and of `slct`.
 
 use super::assembler::Width;
 use super::emitter::Emitter;
@@ -87,7 +88,7 @@ impl Formula<'_, '_> {
         let exponent = self.one_imm(Code::VEX_Vpsrld_ymm_ymm_imm8, number, 23);
         let most = self.word(158);
         let zeros = self.difference(NARROW, most, exponent);
-        // Zero has the exponent 0, and a negative number also its sign.
+        // Zero has the exponent 0. For a negative number, the sign makes the difference negative.
         let bits = self.word(32);
         let zeros = self.two(Code::VEX_Vpminsd_ymm_ymm_ymmm256, zeros, bits);
         let zero = self.word(0);

@@ -75,8 +75,8 @@ pub(super) struct Places {
 enum Check {
     /// Another access has checked the range before.
     None,
-    /// The check of this access alone. The window comes with the step from lane to lane and the lowest distance if
-    /// there is a step.
+    /// The check of this access alone. If there is a step, the window comes with the step from lane to lane and the
+    /// distance of the lowest address from that of the first lane.
     One(Label, State, (u32, Option<(i32, i32)>)),
     /// The check of a range for this and other accesses.
     Range(Checked, Failure),
@@ -160,8 +160,8 @@ impl Emitter<'_> {
             }
     }
 
-    /// Adds the check of an access by all lanes of the group. Afterwards, `AX` may have the place of the first lane,
-    /// and must be preserved until the last use of the places.
+    /// Adds the check of an access by all lanes of the group. The places may be relative to `AX`, which must be
+    /// preserved until their last use.
     pub(super) fn checked(&mut self, addresses: &Addresses, inst: &Inst) -> Places {
         if let Some((checked, failed)) = self.hull(addresses, inst, matches!(inst.op, Op::St(_))) {
             return Places {
@@ -204,7 +204,7 @@ impl Emitter<'_> {
         swapped.step.is_multiple_of(addresses.size).then_some(swapped)
     }
 
-    /// Adds the code that runs if the check of an access fails, at the end of the instruction.
+    /// Adds the code that runs if the check of an access fails. Call it after the code of the access.
     pub(super) fn failed(&mut self, step: usize, inst: &Inst, places: Places, aligned: bool, live: &[Reg], rest: u32) {
         match places.check {
             Check::None => {}

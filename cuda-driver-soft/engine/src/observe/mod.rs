@@ -1,8 +1,9 @@
 //! Observation of launches: the interface of the checkers, the counters and the debugger.
 //!
 //! A launch with [`Observers`] is interpreted, and runs code that was decoded for observation. Each host thread that
-//! works on it has its own [`WorkerObserver`]s, so observers need no locks while a kernel runs. They receive the events
-//! of one block at a time, and the order of events inside a block does not depend on the number of host threads.
+//! works on it has its own [`WorkerObserver`]s, so that most observers need no locks while a kernel runs. A
+//! `WorkerObserver` receives the events of one block at a time. If no block depends on another one, the order of events
+//! inside a block does not depend on the number of host threads.
 
 #![forbid(unsafe_code)]
 
@@ -76,7 +77,7 @@ pub(crate) trait LaunchObserver: Send + Sync {
     fn worker(&self) -> Box<dyn WorkerObserver>;
 
     /// Called once when all workers have finished, before the execution counts as finished. `fault` is the fault that
-    /// ended the launch.
+    /// ended the launch, if there was one.
     fn end(&self, fault: Option<&Fault>) {
         _ = fault;
     }

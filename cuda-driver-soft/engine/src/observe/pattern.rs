@@ -1,7 +1,8 @@
 //! A cache of the patterns of addresses that a warp's requests have.
 //!
 //! Most instructions access memory in the same pattern each time, moved by a distance. Numbers that depend only on the
-//! distances between the addresses and on the alignment of the first one are computed once per pattern.
+//! distances between the addresses and on the alignment of the first one need not be computed again while their pattern
+//! is in the cache.
 
 use crate::code::site::SiteAccess;
 use crate::code::watch::{At, Distances};
@@ -47,7 +48,8 @@ pub(crate) struct PatternCache<T, const ALIGN: u64> {
     last: usize,
     /// The entry that is replaced next.
     next: usize,
-    /// Rises with each request whose pattern was found, and falls with each other request.
+    /// Rises with each request whose pattern was found, up to a limit, and falls with each request that was looked up
+    /// without success.
     score: i32,
     /// Number of the next requests that are not looked up: if patterns rarely repeat, the cache only costs time.
     pause: u32,
