@@ -7,7 +7,7 @@ use crate::ast::Pos;
 /// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The module loads nevertheless.
+    /// Does not prevent the module from loading.
     Warning,
     /// The module is refused, and checking continued.
     Error,

@@ -29,7 +29,7 @@
 //!
 #![doc = include_str!("rooms.md")]
 #![forbid(unsafe_code)]
-// All output goes through `host::console`.
+// The driver writes through `host::console` only; this crate writes nothing.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod ast;

@@ -1,4 +1,4 @@
-//! The conditions for loading a module: newest PTX version, architecture, unresolved functions, number of threads.
+//! The conditions for loading a module: newest PTX version, architecture, unresolved names, number of threads.
 
 /// Conditions for loading a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// PTX 9.5 on `sm_90`, without unresolved functions, on one thread.
+    /// PTX 9.5 on `sm_90`, without unresolved names, on one thread.
     fn default() -> Self {
         Limits {
             max_version: (9, 5),

@@ -1,4 +1,4 @@
-//! The Rust types that make up a row of the instruction table.
+//! A row of the instruction table, and the ways in which its instructions are lowered.
 
 use crate::ir::{BoolOp, Mma, Op, Space, TensorCopy, Type, VideoInst, Wgmma};
 

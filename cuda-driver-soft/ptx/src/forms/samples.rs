@@ -1,4 +1,4 @@
-//! Lists all forms of the table, for tests and documentation.
+//! Lists all forms of the table and writes sample instructions, for tests and documentation.
 
 use crate::ir::{Op, Type};
 

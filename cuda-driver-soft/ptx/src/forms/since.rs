@@ -117,7 +117,7 @@ pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String>
     let instruction = INSTRUCTIONS.contains(&form.root);
     let target_first = instruction || TARGET_FIRST.contains(&form.root);
     // The form's requirements can be those of a modifier that is newer than the instruction. If a message about the
-    // modifier names them already, they are not repeated for the instruction.
+    // modifier names them already, only the instructions of `INSTRUCTIONS` and `TARGET_FIRST` repeat them.
     let named = |text: String| !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text));
     let name = match modifiers.last() {
         // A type that is newer than the instruction.

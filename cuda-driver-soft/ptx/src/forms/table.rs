@@ -137,7 +137,7 @@ fn root_of(syntax: &'static str) -> &'static str {
     &syntax[..end]
 }
 
-/// Returns the root and the compiled row. A row whose syntax has a mistake matches no opcode; the tests find such rows.
+/// Returns the root and the compiled row. Mistakes in the syntax are not reported here; the tests find them.
 pub(super) fn compile(syntax: &'static str, row: usize) -> (&'static str, CompiledRow) {
     let (opcode, operands) = syntax.split_once(' ').unwrap_or((syntax, ""));
     let root = root_of(opcode);

@@ -56,7 +56,8 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("multimem", &[".e4m3", ".e4m3x2", ".e4m3x4", ".e5m2", ".e5m2x2", ".e5m2x4"]),
 ];
 
-/// Returns the form of an opcode that is not implemented, or the message for an opcode that is not known.
+/// Returns the form of an opcode that is not implemented, or the message for an opcode that is not known or has none of
+/// the modifiers of its unimplemented forms.
 pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
     let Some(&(root, ptx, sm)) = ROOTS.iter().find(|(name, _, _)| *name == root) else {
         return Err(FormErrors(vec![format!(

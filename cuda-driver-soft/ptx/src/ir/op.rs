@@ -312,16 +312,16 @@ pub enum Op {
     // --- memory --------------------------------------------------------------------------------------------------
     /// `ld`, `ldu` and `multimem.ld_reduce`: source 0 is the address. One destination per element.
     Ld(MemMods),
-    /// `st` and `multimem.st`: source 0 is the address, then one source per element.
+    /// `st`, `st.async` and `multimem.st`: source 0 is the address, then one source per element.
     St(MemMods),
-
     /// `atom`: source 0 is the address, then `b` with one source per element, and `c` for `cas`. One destination per
     /// element.
     Atom {
         op: AtomOp,
         mem: MemMods,
     },
-    /// `red`, `multimem.red`, and `atom` with the result `_`, except `atom.exch` and `atom.cas`. Sources as for `Atom`.
+    /// `red`, `red.async`, `multimem.red`, and `atom` with the result `_`, except `atom.exch` and `atom.cas`. Sources as
+    /// for `Atom`.
     Red {
         op: AtomOp,
         mem: MemMods,

@@ -9,8 +9,8 @@ pub enum Operand {
     Reg(Reg),
     /// `!p`: a negated predicate.
     NotReg(Reg),
-    /// An immediate: the bits of a value of the operand's width, right-aligned. Floats are their bits, integers are
-    /// truncated.
+    /// An immediate: the bits of an integer or floating-point value, right-aligned. An operand of less than 64 bits has
+    /// only the lower ones.
     Imm(u64),
     /// A special register.
     Special(Special),

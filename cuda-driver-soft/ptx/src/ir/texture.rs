@@ -9,9 +9,9 @@ pub enum Geometry {
     D1,
     D2,
     D3,
-    /// A layered texture of one dimension.
+    /// Layers of one dimension each.
     A1,
-    /// A layered texture of two dimensions.
+    /// Layers of two dimensions each.
     A2,
     Cube,
     /// A layered cubemap.

@@ -31,7 +31,8 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Like the other types of less than a byte: an element of matrices or of the result of `cvt.pack`.
+    /// Types of less than a byte are those of matrix elements (`S4`, `U4`, `B1`), and of the parts of a `cvt.pack` result
+    /// (all but `B1`).
     S4,
     U4,
     S2,
@@ -86,7 +87,8 @@ pub enum Space {
     Param,
 }
 
-/// Rounding modifiers of floating-point results.
+/// Rounding modes. The documentation of each names the modifier for floating-point results; for integral results, PTX adds
+/// an `i`: `.rni`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// `.rn`: to nearest even
@@ -142,7 +144,7 @@ pub enum Compare {
     Nan,
 }
 
-/// Boolean operators of `setp`, `set`, `lop3`, `bar.red` and `mma`.
+/// Boolean operators of `setp`, `set`, `lop3`, reductions at barriers, and products of single-bit matrices.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BoolOp {
@@ -162,7 +164,7 @@ pub enum Part {
     Wide,
 }
 
-/// Scope of a memory operation.
+/// Scope of a memory operation or fence.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {

@@ -7,7 +7,7 @@ use crate::scopes::Symbol;
 use super::types::source;
 use super::walker::{PendingBranch, Walker};
 
-/// Targets of all `brx.idx` and `call` instructions that any function may have.
+/// Number of targets that a function of any length may have, in all its `brx.idx` and `call` instructions together.
 const ANY_FUNCTION: usize = 1 << 12;
 
 /// Further targets for each byte of the function's text.

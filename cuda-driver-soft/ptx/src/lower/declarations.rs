@@ -23,7 +23,7 @@ impl Walker<'_> {
         );
     }
 
-    /// Declares the parameters of the function.
+    /// Declares the parameters and results of the function.
     pub(super) fn formals(&mut self, function: &Function) {
         let unit = self.unit;
         if function.entry {
@@ -43,7 +43,7 @@ impl Walker<'_> {
         self.body.params = self.formal_list(&function.params, FrameKind::Input);
     }
 
-    /// Declares parameters of a device function, and returns their places.
+    /// Declares parameters or results of a device function, and returns their places.
     fn formal_list(&mut self, range: &Range<u32>, kind: FrameKind) -> Vec<Formal> {
         let vars = self.unit.vars(range);
         let mut formals = Vec::with_capacity(vars.len());

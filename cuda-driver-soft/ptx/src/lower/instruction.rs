@@ -229,7 +229,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Lowers an instruction that is not implemented. Only the names in its operands are checked.
+    /// Lowers an instruction that is not implemented. Only the names in `operands` are checked.
     pub(super) fn unsupported(&mut self, inst: &Inst, operands: &[ast::Operand]) {
         self.note_unknown(operands);
         let opcode = String::from_utf8_lossy(self.opcode(inst)).into_owned();

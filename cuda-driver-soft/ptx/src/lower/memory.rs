@@ -91,7 +91,7 @@ impl Walker<'_> {
         self.srcs = srcs;
     }
 
-    /// Checks the address of an instruction without effect, such as `prefetch`.
+    /// Checks the address of an instruction that does not access it, such as `prefetch` and `createpolicy.range`.
     pub(super) fn hint(&mut self, inst: &Inst, space: Space, address: &ast::Operand) {
         if let Some(resolved) = self.address(space, address) {
             self.access_space(inst, space, &resolved);

@@ -57,7 +57,7 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the message for a selector that the instruction does not have.
+/// Returns the message for a selector that the instruction does not have. Packed instructions also get it for constants.
 fn wrong(index: usize) -> String {
     format!("Incorrect video selector for operand {index}")
 }

@@ -24,14 +24,14 @@ pub(crate) struct Uses {
     pub(crate) registers: usize,
 }
 
-/// The outputs of a verifying walk.
+/// The text of the module, for the columns of messages, and the outputs of a verifying walk.
 pub(super) struct Reporter<'a> {
     pub(super) text: &'a [u8],
     pub(super) diagnostics: &'a mut Diagnostics,
     pub(super) uses: &'a mut Uses,
 }
 
-/// A branch to a label that is not known yet.
+/// A branch that gets its target when the scope of its label is closed.
 pub(super) struct PendingBranch {
     pub(super) label: Name,
     /// Index of the instruction.
@@ -52,7 +52,7 @@ pub(super) struct Walker<'u> {
     pub(super) body: Body,
     /// Number of instructions so far. In a verifying walk `body.insts` stays empty.
     pub(super) count: u32,
-    /// Branches whose targets are not known yet, by open scope.
+    /// Branches without targets so far, by open scope.
     pub(super) pending: Vec<Vec<PendingBranch>>,
     pub(super) frame: Frame,
     /// Destinations of the current instruction.
