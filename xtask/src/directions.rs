@@ -1,8 +1,9 @@
 //! `cargo xtask directions`: records the directions of NVIDIA's Python bindings in
 //! `cuda-driver-sys/api/directions.txt`.
 //!
-//! Each Python function takes what the C function reads and returns what it writes. Python's `help` shows both: the
-//! signature, and the list of returned values. `tests/checked_calls` compares the checked calls with the file.
+//! Each Python function takes the values that the C function reads, and returns the values that it writes. The
+//! function's help text shows both: the signature, and the list of returned values. `tests/checked_calls` compares the
+//! checked calls with the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -59,8 +60,8 @@ const RENAMED: &[(&str, &str)] = &[
 /// The file of the directions.
 const FILE: &str = "cuda-driver-sys/api/directions.txt";
 
-/// Returns true for a function of a header that these bindings are not made from: `cudaProfiler.h`, `cudaEGL.h`,
-/// `cudaGL.h` or `cudaVDPAU.h`.
+/// Returns true for a function of a header that the bindings of this project are not made from: `cudaProfiler.h`,
+/// `cudaEGL.h`, `cudaGL.h` or `cudaVDPAU.h`.
 fn is_of_another_header(name: &str) -> bool {
     name.starts_with("cuProfiler") || ["EGL", "Egl", "GL", "VDPAU"].iter().any(|part| name.contains(part))
 }

@@ -7,7 +7,7 @@ use crate::files::{Output, root};
 use crate::registry::Registry;
 use crate::{api_md, checked, checks, functions_toml, headers, ptx_md, trace_table};
 
-/// The folders that hold nothing but generated files.
+/// The folders that hold nothing but files of this task.
 const FOLDERS: &[&str] = &[
     "cuda-driver-sys/src/generated",
     "src/checked/generated",
@@ -15,7 +15,7 @@ const FOLDERS: &[&str] = &[
     "cuda-driver-soft/src/trace/generated",
 ];
 
-/// Writes all generated files, and removes files that are no longer generated.
+/// Writes the files, and removes those that are no longer generated.
 pub(crate) fn run() -> Result<(), String> {
     let registry = Registry::read()?;
     checks::check(&registry)?;

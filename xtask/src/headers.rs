@@ -172,7 +172,8 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{} has no parent folder", file.display()))
 }
 
-/// Returns the file of a package. Downloads the package if the file is missing, in up to three tries.
+/// Returns the file of a package. Downloads the package if the file is missing, in up to three tries. Checks the file's
+/// SHA-256 if the package has one.
 pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,

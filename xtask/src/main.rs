@@ -47,7 +47,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "headers",
-        "fetch the newest CUDA header and libclang into .cache/",
+        "fetch the generator's CUDA headers and libclang into .cache/",
         headers::run,
     ),
     (
@@ -62,7 +62,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "results",
-        "compare the result codes of annotations.toml with the manual",
+        "compare the result codes and deprecations of annotations.toml with the header",
         results::run,
     ),
     (

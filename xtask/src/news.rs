@@ -1,5 +1,5 @@
 //! `cargo xtask news`: compares the newest header with the release before, and lists the questions that only a person
-//! can answer. Questions that were answered with no stay in the list.
+//! can answer. A question whose answer is "no" stays in the list.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The exports of the newest header, with the plain names of CUDA 12.
+//! The exports of a header, with the plain names of CUDA 12.
 
 use std::collections::{BTreeMap, BTreeSet};
 

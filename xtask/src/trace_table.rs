@@ -52,7 +52,7 @@ fn letter(kind: &str) -> char {
     let whole = kind.trim_end_matches('?');
     match whole.split([':', '@']).next().unwrap_or(whole) {
         "out" | "new" | "lent" | "inout" => 'o',
-        // Not `text`, a string that the driver owns: the trace shows the address of the returned pointer.
+        // Not `text`, a string that the driver owns: the trace shows only the address at which the call stores it.
         "str" => 's',
         _ => '.',
     }

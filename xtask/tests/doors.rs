@@ -508,8 +508,8 @@ fn circles_of_files_are_small_and_within_one_module() {
     assert!(wrong.is_empty(), "files import in cycles:\n{}", wrong.join("\n"));
 }
 
-/// Returns true if one of the files is the parent of the others, or if all are parts of one module below the crate
-/// root.
+/// Returns true if one of the files is the module that contains the others, or if all are parts of one module below the
+/// crate root.
 fn is_family(circle: &[ModulePath]) -> bool {
     let below = |parent: &[String]| circle.iter().all(|file| file.starts_with(parent));
     circle.iter().any(|parent| below(parent)) || circle[0].first().is_some_and(|room| below(std::slice::from_ref(room)))

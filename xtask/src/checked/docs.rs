@@ -29,7 +29,7 @@ pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {
     }
 }
 
-/// Returns true if the call returns exactly one value.
+/// Returns true if the call returns exactly one value, besides counts that it computes from slices.
 fn returns_one(call: &Call) -> bool {
     call.parameters.iter().filter(|p| p.is_output()).count() == 1
 }

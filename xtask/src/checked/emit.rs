@@ -211,7 +211,7 @@ impl<'a> Emitter<'a> {
             }
             let (lengths, optional) = self.lengths(&counter.name);
             let Some((length, others)) = lengths.split_first() else {
-                // The driver returns the count of a list; see `list_query`.
+                // The driver returns the count of a `list` or `copied` array; see `list_query` and `parameter`.
                 if optional.is_empty() {
                     continue;
                 }

@@ -24,7 +24,7 @@ impl<'a> Facts<'a> {
 pub(super) struct Pointing(BTreeSet<String>);
 
 impl Pointing {
-    /// Collects the records that hold a pointer, a device address, or such a record.
+    /// Collects the records and aliases that hold a pointer, a device address, or such a record or alias.
     pub(super) fn new(header: &Model) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let records = header

@@ -79,7 +79,7 @@ pub(super) fn parameter(name: &str) -> String {
     let bare = bare.unwrap_or(name);
     let name = snake(bare.strip_suffix("_out").unwrap_or(bare));
     match name.as_str() {
-        // Handles with irregular short names in C.
+        // Irregular short names in C.
         "hfunc" => "func".to_owned(),
         "hmod" | "mod" | "mod_" => "module".to_owned(),
         "lib" => "library".to_owned(),

@@ -425,8 +425,8 @@ impl Homes<'_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction as a formula. Returns false, and adds nothing, if there is no formula for it, or if its result
-    /// is kept in another way.
+    /// Adds an instruction as a formula. Returns false, and adds nothing, if there is no formula for it, or if its
+    /// result is kept in another way.
     pub(super) fn formula(&mut self, inst: &Inst, d: Reg) -> bool {
         let recipe = self
             .float(inst, d)
