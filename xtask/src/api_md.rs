@@ -31,7 +31,7 @@ pub(crate) struct Table<'a> {
 /// *Software*.
 const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - checkpoints and core dumps, which store the state of a GPU in formats that are not documented;\n\
-    - multicast objects, logical endpoints, cliques and copies over a fabric, which need several devices that NVLink connects;\n\
+    - multicast objects, logical endpoints, cliques, fabric clusters and copies over a fabric, which need several devices that NVLink connects;\n\
     - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
     - decompression (`cuMemBatchDecompressAsync`), which needs hardware that an H200 does not have;\n\
     - most functions of the 32-bit era, and the first versions of the stream memory operations, which newer exports replaced;\n\

@@ -22,7 +22,7 @@ pub(super) enum Together {
         a: Value,
         /// The lane from which each lane gets its value.
         from: [u32; LANES],
-        /// The second result, a mask.
+        /// The second result: a mask of the lanes in which the predicate is true.
         inside: u32,
     },
     /// In machine code: a vote over a predicate, which may be negated.

@@ -344,7 +344,7 @@ impl Emitter<'_> {
         }
         let by_order = !matches!(order, Order::Equal | Order::NotEqual);
         let differ = match (a.shape, b.shape) {
-            // The ends of a group say nothing about the lanes that run.
+            // The lanes at the ends of a group may not run, and may differ from those that do.
             _ if self.masked => None,
             (Shape::Affine(step), Shape::Uniform) if by_order => self.compare_ends(a, b, step, order, signed),
             (Shape::Uniform, Shape::Affine(step)) if by_order => {

@@ -16,7 +16,7 @@ struct Access {
     element: u32,
     /// True if a load extends elements by their sign.
     signed: bool,
-    /// The class of the registers.
+    /// The class of the registers; if only constants are stored, a class that can hold them.
     class: RegClass,
 }
 
