@@ -438,8 +438,8 @@ impl Recorded {
         bits | exponent << 23
     }
 
-    /// Returns the registers of A, B and C, and the metadata, of a lane. If `wide` is 0, C is near 1; if 1, its
-    /// exponents have a wide range; if 2, C is 0.
+    /// Returns the registers of A, B and C, and the metadata, of a lane. If `wide` is 0, the exponents of C have the
+    /// narrow range of [`Self::single`]; if 1, the wide one; if 2, C is 0.
     fn lane(&mut self, wide: u32) -> Vec<u32> {
         let mut words = vec![0; 13];
         for r in 0..4 {

@@ -1,4 +1,4 @@
-//! Tests of anisotropic filtering: `tex.grad` with textures whose `maxAnisotropy` is 2 or more.
+//! Tests of anisotropic filtering: `tex.grad` with textures whose `maxAnisotropy` is 1 to 16.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Tests of textures: samples bit for bit as an H200 returned them, and objects, references and their arguments.
+//! Tests of textures: samples as an H200 returned them, and objects, references and their arguments.
 
 use std::fmt::Write as _;
 use std::mem::MaybeUninit;

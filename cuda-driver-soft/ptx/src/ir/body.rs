@@ -43,7 +43,7 @@ pub struct Body {
 pub struct RegisterName {
     /// The first register.
     pub first: Reg,
-    /// The name without a number: `%r` in `.reg .b32 %r<4>`.
+    /// The name; without the number of registers for a range: `%r` in `.reg .b32 %r<4>`.
     pub name: String,
     /// True if the declaration is a range such as `%r<4>`.
     pub is_range: bool,

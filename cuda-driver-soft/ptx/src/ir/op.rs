@@ -2,7 +2,7 @@
 //!
 //! Operands are in the manual's order unless a variant gives another. `d`, `a`, `b`, `c` below are the manual's names
 //! for destination and sources. Types are those written in the instruction; registers may be wider where the manual
-//! allows it (`ld`, `st`, `cvt`).
+//! allows it, as in `ld`, `st` and `cvt`.
 
 use super::ids::InstId;
 use super::operand::{CallSlot, Callee};

@@ -116,7 +116,7 @@ pub enum Precision {
     Approx,
 }
 
-/// Comparison operators of `setp`, `set` and `vset`.
+/// Comparison operators of `setp`, `set`, `vset`, `vset2` and `vset4`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
