@@ -82,7 +82,7 @@ pub(super) struct Emitter<'a> {
     pub(super) step: usize,
     /// The end of the current piece.
     pub(super) piece_end: usize,
-    /// True if the current instruction has a guard.
+    /// True while the machine code of an instruction with a guard is written.
     pub(super) guarded: bool,
     /// The block of the current piece.
     pub(super) block: usize,
