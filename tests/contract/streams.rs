@@ -1,4 +1,4 @@
-//! Tests of streams: creation, order of work, host functions, and null handles.
+//! Tests of streams: creation and destruction, order of work, host functions, null handles, and queries of a capture.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -1,4 +1,4 @@
-//! Tests of textures, surfaces and texture references as objects.
+//! Tests of textures, surfaces, and references to both as objects.
 
 use cuda_driver::array::ArrayShape;
 use cuda_driver::copy::Copy3d;

@@ -38,7 +38,7 @@ pub(crate) struct OperandSpec {
     pub(crate) vec: u8,
     /// True if the operand may be written in braces, even if it has one element: `{a}`.
     pub(crate) braces: bool,
-    /// True if the operand must be written in braces.
+    /// True if an operand of one element must be written in braces. Those with more elements may be a vector register.
     pub(crate) always_braces: bool,
 }
 

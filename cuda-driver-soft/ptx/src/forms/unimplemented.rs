@@ -1,7 +1,7 @@
 //! Instructions that are known by name but not implemented.
 //!
-//! A module that contains them loads. The launch of a kernel that reaches one fails with `CUDA_ERROR_NOT_SUPPORTED`,
-//! and the log names the instruction.
+//! A module that contains them loads. If a kernel, or a function that it can call, contains one, its launch fails with
+//! `CUDA_ERROR_NOT_SUPPORTED`, and the log names the instruction.
 
 use super::form::{Candidate, Form, FormErrors};
 use super::row::Lowering;

@@ -501,8 +501,8 @@ pub enum Op {
     /// An instruction without effect in this driver, such as `prefetch`, `pmevent`, `brkpt` and `wgmma.fence`.
     Nop,
 
-    /// An instruction that is known but not implemented. A module that contains it loads, but kernels that reach it
-    /// cannot be launched.
+    /// An instruction that is known but not implemented. A module that contains it loads, but a kernel cannot be launched
+    /// if it, or a function that it can call, contains the instruction.
     Unsupported {
         opcode: String,
     },

@@ -356,7 +356,7 @@ pub struct Mma {
     pub bits: Option<BoolOp>,
     /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
-    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` and `.f16`
+    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` with f16 elements
     pub swapped: [bool; 2],
     /// The sparsity selector of `.sp`. A then has half of the elements of each row, and a register of metadata has
     /// their places

@@ -202,7 +202,7 @@ impl Walker<'_> {
                         self.errors.mismatch |= !reported && spec.ty.size() != special.ty.size();
                         self.special(name, special, selector, operand.pos);
                     }
-                    // Otherwise only `cvt` has special registers as operands.
+                    // Of the other instructions, only `cvt` has special registers as sources.
                     Some(special) if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float => {
                         self.errors.mismatch |= !fits(spec.ty, special.ty, true);
                         self.special(name, special, selector, operand.pos);

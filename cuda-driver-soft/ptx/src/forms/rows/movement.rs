@@ -50,6 +50,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cvt.rn.satfinite{.relu}<f8x2>.f32 d:1, a:2, b:2", 78, 89, cvt),
     row("cvt.rn.satfinite{.relu}<f8x2>.f16x2 d:1, a:2", 78, 89, cvt),
     row("cvt.rn{.relu}.f16x2<f8x2> d:1, a:2", 78, 89, cvt),
+    // --- two integers to one register
     row("cvt.pack.sat(.u16|.s16).s32 d:u32, a:s32, b:s32", 65, 72, cvt_pack),
     row("cvt.pack.sat(.u8|.s8).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 72, cvt_pack),
     row("cvt.pack.sat(.u2|.s2|.u4|.s4).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 75, cvt_pack_small),
