@@ -128,7 +128,7 @@ fn the_largest_block_is_resident() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let kernels = kernels(&mut gpu);
-    assert!(kernels.len() > 100, "{} kernels", kernels.len());
+    assert!(kernels.len() > 100, "only {} kernels", kernels.len());
     for (name, kernel) in kernels {
         let (most, registers) = (most_threads(kernel), registers(kernel));
         c.that((1..=255).contains(&registers), || {

@@ -113,7 +113,7 @@ fn forked_child() {
         crate::common::driver();
         // SAFETY: the child only calls the driver and `_exit`.
         let pid = unsafe { fork() };
-        assert!(pid >= 0, "fork");
+        assert!(pid >= 0, "`fork` failed");
         if pid == 0 {
             let (mut number, mut context) = (0, ptr::null_mut());
             // SAFETY: the pointers are valid for the writes.

@@ -140,7 +140,7 @@ fn case(line: &str) -> (Sampled, Case<'_>) {
             };
             (of_impulse(1, 0), (0..25).map(at).collect(), 6)
         }
-        other => panic!("{other:?} is no kind of case"),
+        other => panic!("unknown kind of case: {other:?}"),
     };
     let (unit, most) = match words[0] {
         "line" => (1.0, IMPULSE as i32 / 128),
@@ -184,6 +184,6 @@ fn results_match_a_gpus() {
         cases += group.len();
         destroy_with_array(handle);
     }
-    assert!(cases > 400, "{cases} cases");
+    assert!(cases > 400, "only {cases} cases");
     assert!(wrong.is_empty(), "{wrong}");
 }

@@ -281,7 +281,7 @@ pub(crate) fn destroy_with_array(texture: u64) {
 #[test]
 fn samples_match_a_gpus() {
     let cases = cases();
-    assert!(cases.len() > 100, "{} cases", cases.len());
+    assert!(cases.len() > 100, "only {} cases", cases.len());
     let mut wrong = String::new();
     let mut gpu = Gpu::new();
     for case in &cases {
@@ -686,7 +686,7 @@ fn references_of_a_module() {
     let mut back = [0u32; 4];
     is!(c, 0, cuMemcpyAtoH(back.as_mut_ptr().cast(), writable, 0, 16));
     c.that(back[2] == expected && back[1] == 1f32.to_bits(), || {
-        format!("{back:x?}")
+        format!("texels {back:x?}, expected {expected:x} in the third and an unchanged second")
     });
 
     let mut own = ptr::null_mut();

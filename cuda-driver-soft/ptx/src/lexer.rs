@@ -10,7 +10,7 @@ pub(crate) enum TokenKind {
     End,
     /// An identifier: the name of a symbol, register or label, or an opcode.
     Word,
-    /// `.name`: a directive, type or modifier.
+    /// `.name`: a directive, type, modifier or selector.
     Dot,
     /// An integer literal.
     Int {
