@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the contract suite with all checks of kernels and streams, and fails if there is a finding that is not listed
-# here. Tests of faults run wrong kernels, but in child processes, whose findings do not count.
+# Runs the contract suite with all checks of kernels and streams but `leaks`, and fails if there is a finding that is
+# not listed here. Tests of faults run wrong kernels, but in child processes, whose findings do not count.
 #
 #     ci/checks.sh [FILTER]
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the binding crates with every set of features, because any two dependents may choose any features. Also checks
-# that programs that ask for the linked driver start with it, and that others do not.
+# that a program that asks for the linked driver is linked against it, and that one that does not ask is not.
 #
 # Exit code 75: a download failed three times.
 set -euo pipefail

@@ -4,7 +4,7 @@
 # ci/gpu.sh pack [FOLDER]  builds the contract tests and the other tests of the binding crates that use a driver, the
 #                          examples, and a program that is linked against the driver into FOLDER (default
 #                          target/gpu-pack) and the archive FOLDER.tar.xz (56 MiB at most).
-# ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
+# ci/gpu.sh run [FOLDER]   runs the programs in FOLDER on the system's driver; needs a GPU, no Rust.
 #
 # The folder contains this script as `run` and is all that a GPU machine needs: unpack the archive there and start
 # FOLDER/run.
@@ -103,8 +103,8 @@ run() {
     [[ ${#broken[@]} = 0 && $passed -gt 0 ]]
 }
 
-# Runs each test of a failed program in a process of its own: a fault is sticky in its process, so the tests after it
-# fail too, and after a crash they do not run at all.
+# Runs each test that did not pass in a failed program again, in a process of its own: a fault is sticky in its process,
+# so the tests after it fail too, and after a crash they do not run at all.
 alone() {
     local program=$1 name text
     for name in $("$program" --list 2>/dev/null | sed -n 's/: test$//p'); do

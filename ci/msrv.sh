@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the binding crates and cuda-doctor with Rust 1.85, their declared `rust-version`. The compiler is Debian's
-# package, which is unpacked into .cache/; nothing is installed.
+# Builds the binding crates, cuda-driver-hooks and cuda-doctor with Rust 1.85, their declared `rust-version`. The
+# compiler is Debian's package, which is unpacked into .cache/; nothing is installed.
 #
 # Exit code 75: a download failed three times.
 set -euo pipefail

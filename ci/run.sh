@@ -2,8 +2,8 @@
 # Runs all of CI, here or on CI's machine, where `.ci/run` calls this script.
 #
 # A failed step does not stop the others. The last lines list the failed steps, the skipped steps (the output of each
-# gives its reason), and the tests that need something that this machine does not have. With CI=true a skipped step is a failure, unless it was
-# skipped because a download failed three times (exit code 75).
+# gives its reason), and the tests that need something that this machine does not have. With CI=true a skipped step is a
+# failure, unless it was skipped because a download failed three times (exit code 75).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +15,8 @@ mkdir -p "$cache" "$root/target"
 : >"$log"
 # A slow registry must not fail a step.
 export CARGO_NET_RETRY=10
-# Every crate is built once and by many steps, so incremental data would only fill the disk; so would debug information
-# that a backtrace does not need.
+# Crates do not change between steps, so incremental data would only fill the disk; so would debug information that a
+# backtrace does not need.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
 failed=() skipped=() not_downloaded=() timed=()
@@ -102,7 +102,8 @@ engines() {
     done
 }
 
-# Compares the results of random kernels with each engine. The step with the tests has built the program.
+# Compares the results of random kernels in the interpreter and as machine code. The step with the tests has built the
+# program.
 random_kernels() {
     "$clone/target/debug/examples/random_kernels" 4000 1000000
 }
@@ -142,8 +143,8 @@ few_packages() {
     [ "$(echo "$tree" | wc -l)" -le 4 ]
 }
 
-# Builds the folder for a GPU machine, checks its size, and runs it here on the software driver without Rust. The
-# step with the README's example has already built half of the programs.
+# Builds the folder for a GPU machine, checks the size of its archive, and runs its programs here on the software driver
+# without Rust.
 gpu_pack() {
     "$clone/ci/gpu.sh" pack "$root/target/gpu-pack" || return
     (cd / && env -i PATH=/usr/bin:/bin CUDA_DRIVER=software "$root/target/gpu-pack/run")

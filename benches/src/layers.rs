@@ -1,4 +1,4 @@
-//! The variants of calls that the benchmark compares: raw, checked, and through a plain pointer.
+//! The variants of calls that the benchmark compares: raw, checked, through objects, and through a plain pointer.
 
 use core::ffi::c_void;
 use core::ptr;

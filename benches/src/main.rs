@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p cuda-driver-benches` prints nanoseconds per call, from many rounds in which all variants
 //! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, and a figure over twice the
-//! limit makes the exit status 1. The figures are differences, also for loading: the excess over the time of `dlopen`.
+//! limit makes the exit status 1. The figures with limits are differences; that of loading is the excess over the time
+//! of `dlopen`.
 //!
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]` measures kernels on the software
 //! driver's engine; `-- checks [--csv] [SECONDS] [KERNEL…]` measures how much slower its checkers and counters make

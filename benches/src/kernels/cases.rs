@@ -24,7 +24,8 @@ pub(super) struct Case {
     pub(super) buffers: Vec<Buffer>,
     pub(super) arguments: Vec<Argument>,
     pub(super) native: fn(&mut [Buffer]),
-    /// The largest permitted difference between the results: see [`Buffer::difference`]. With 0, all values are equal.
+    /// The largest permitted difference between the results: see [`Buffer::difference`]. With 0, all values must be
+    /// equal.
     pub(super) tolerance: f64,
 }
 

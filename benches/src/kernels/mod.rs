@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `interpreter`, `compiled`, `auto` | nanoseconds per thread of the kernel on this engine, of the reference, and their ratio |
 //! | `compile` | milliseconds to compile the kernel, KB of its PTX, and their ratio |
-//! | `two_cores` | nanoseconds per thread with two host threads, with one, and how many times faster two are (`auto`) |
+//! | `two_cores` | for three kernels: nanoseconds per thread with two host threads, with one, and how many times faster two are (`auto`) |
 //! | `empty_launch` | nanoseconds of a launch of an empty kernel with a synchronisation, through the driver |
 //!
 //! With more than one kernel, the rows `geometric_mean` and `all` sum up. The last two kinds are measured only if no
@@ -300,7 +300,8 @@ fn per_thread(case: &Case, time: Duration) -> f64 {
     time.as_nanos() as f64 / threads as f64
 }
 
-/// Returns nanoseconds of a launch of an empty kernel with a synchronisation, through the software driver.
+/// Returns nanoseconds of a launch of an empty kernel with a synchronisation, through the software driver or the driver
+/// that `CUDA_DRIVER` names.
 fn empty_launch(seconds: f64) -> Result<f64, Box<dyn Error>> {
     const LAUNCHES: u32 = 100;
     cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;

@@ -72,7 +72,7 @@ impl Emitter<'_> {
         self.state.cached.retain(|reg| alive.binary_search(&reg).is_ok());
     }
 
-    /// Returns true if something behind the current step may read a register.
+    /// Returns true if a step after the current one may read a register.
     pub(super) fn is_read_behind(&self, reg: Reg) -> bool {
         let first = self.input.plan.layout.steps_of(self.block).start;
         self.alive[self.step + 1 - first].binary_search(&reg).is_ok()

@@ -216,7 +216,7 @@ impl Emitter<'_> {
             })
     }
 
-    /// Ends a round of a loop that is one block: the lanes in `AX` begin the next one, those in `CX` wait behind the
+    /// Ends a round of a loop that is one block: the lanes in `AX` begin the next one, and those in `CX` wait after the
     /// loop. The values are in their rows, and stay in machine registers.
     fn go_again(&mut self, block: usize, number: usize, behind: usize, (again, state): &(Label, State)) {
         let [over, none] = [(); 2].map(|()| self.asm.label());
@@ -311,8 +311,8 @@ impl Emitter<'_> {
         self.signs_of_swapped(width, part, 0, d, mask);
     }
 
-    /// Does the same for elements of 32 bits in another order: `swap` is combined with the number of each of them by
-    /// exclusive or. Elements of 64 bits have no other order.
+    /// As [`signs_of_lanes`](Self::signs_of_lanes), for elements of 32 bits in another order: `swap` is combined with
+    /// the number of each of them by exclusive or. Elements of 64 bits have no other order.
     fn signs_of_swapped(&mut self, width: Width, part: usize, swap: usize, d: Ymm, mask: Ymm) {
         let distances = self.constant_vector(std::array::from_fn(|i| match width {
             Width::Bits32 => 31 - (8 * part + (i ^ swap)) as u32,

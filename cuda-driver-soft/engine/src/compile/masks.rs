@@ -1,11 +1,11 @@
-//! The blocks in which some lanes of a group can run while others wait.
+//! The blocks at which some lanes of a group can wait while others run.
 
 use super::assembler::{Assembler, Label};
 use crate::plan::Plan;
 use crate::plan::regions::Region;
 use crate::plan::shape::{Shape, Shapes};
 
-/// The blocks that have code for some lanes.
+/// The blocks at which lanes can wait.
 #[derive(Default)]
 pub(super) struct Masks {
     /// The blocks, in order, each with its label, and the label for jumps backwards.

@@ -1,12 +1,13 @@
 //! Instructions that all groups of a warp run together. When a group arrives at one, the code continues with the next
-//! group. When the last group arrives, the code runs the instruction for the whole warp.
+//! group. When the last group has arrived, the instruction runs for the whole warp: as machine code, in the
+//! interpreter, or in the scheduler, for which the code ends with `Exit::Action`.
 //!
 //! A *round* is the code from one such instruction to the next. All groups begin it at
 //! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
 //! with `Exit::Part`, and the scheduler lets each of them leave.
 //!
-//! In kernels with instructions that keep the order of threads, all groups run such instructions together, and they
-//! also meet at each branch at which they could part. So the warp runs them in the interpreter's order.
+//! If the lanes of a warp must run in the interpreter's order, all groups also meet at each instruction that keeps the
+//! order of threads, and at each branch at which they could part.
 
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;

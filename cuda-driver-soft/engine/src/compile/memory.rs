@@ -30,8 +30,8 @@ impl Emitter<'_> {
         self.halves(inst, *d) || self.vector(inst, *d) || self.formula(inst, *d)
     }
 
-    /// Adds an instruction with a guard: machine code for a guard that is true in all lanes, else a call of the
-    /// interpreter.
+    /// Adds an instruction with a guard: machine code that runs if the guard holds in all running lanes, else a call of
+    /// the interpreter.
     fn guarded(&mut self, step: usize, inst: &Inst, guard: Reg, negated: bool, live: &[Reg], rest: u32) -> bool {
         let plain = Inst {
             guard: None,
@@ -62,7 +62,7 @@ impl Emitter<'_> {
         let native = self.native(step, &plain, live, rest);
         self.guarded = false;
         if !native {
-            // The interpreter runs the instruction for any guard.
+            // The interpreter runs the instruction, whatever its guard is.
             self.asm.bind(label);
             return false;
         }

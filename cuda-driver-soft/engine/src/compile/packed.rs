@@ -357,7 +357,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `cvt.rn.f16x2.f32 d, a, b`: `a` is the upper element.
+    /// Returns `cvt.rn.f16x2.f32 d, a, b`, or the same to `.bf16x2`, as a formula. `a` is the upper element.
     fn pair_of_singles(&self, inst: &Inst, c: Cvt) -> Option<Recipe> {
         let format = Format::of_pair(c.to)?;
         if c.from != Type::F32 || c.rnd != Some(Rounding::Rn) || c.satfinite || c.sat {

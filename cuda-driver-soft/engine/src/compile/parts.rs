@@ -1,4 +1,5 @@
-//! Machine instructions on halves of vector registers, and on single elements in memory.
+//! Machine instructions on parts of vector registers: halves, single elements, and the elements or bits that a mask
+//! selects.
 
 use super::assembler::{Assembler, Mem, Source, Width, Ymm};
 use super::encoding::Operand;
@@ -76,8 +77,7 @@ impl Assembler {
         self.push(code, &[d.low(), a.low(), b.low()]);
     }
 
-    /// Tests the bits of `from` that are set in a vector in memory. The condition is `Equal` if none of them is set in
-    /// `from`.
+    /// Tests the bits of `from` that are set in a vector in memory. The condition is `Equal` if none of them is set.
     pub(super) fn test_bits(&mut self, from: Ymm, bits: Mem) {
         let code = Code::VEX_Vptest_ymm_ymmm256;
         self.push(code, &[from.whole(), bits.operand()]);

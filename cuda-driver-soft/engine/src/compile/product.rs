@@ -31,7 +31,7 @@ impl Formula<'_, '_> {
         self.two(code, a, b)
     }
 
-    /// Returns all ones where a number is greater than another.
+    /// Returns all ones where `a` is greater than `b`.
     pub(super) fn greater(&mut self, width: Width, a: Term, b: Term, signed: bool) -> Term {
         let (mut a, mut b) = (a, b);
         if !signed {

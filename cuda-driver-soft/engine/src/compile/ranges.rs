@@ -18,7 +18,7 @@ impl Memory {
     /// Returns the memory of a space; `None` if there is no machine code for accesses to it.
     pub(super) fn of(space: Space) -> Option<Memory> {
         match space {
-            // Addresses of other spaces are in no window.
+            // A generic address of shared or local memory is in no window, so that its check fails.
             Space::Global | Space::Const | Space::Generic => Some(Memory::Global),
             Space::Shared => Some(Memory::Shared),
             Space::Local => Some(Memory::Local),

@@ -23,8 +23,8 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Returns the loops of a kernel. If some lanes of a group can run while others wait, these are only loops whose
-    /// rounds all lanes of a group begin together.
+    /// Returns the loops of a kernel whose rounds are counted, at most [`MOST_LOOPS`]. If some lanes of a group can run
+    /// while others wait, these are only loops whose rounds all lanes of a group begin together.
     pub(super) fn of(plan: &Plan<'_>, map: &SourceMap, masked: bool) -> Self {
         let (layout, flow) = (&plan.layout, &plan.flow);
         let mut rounds = Rounds::default();

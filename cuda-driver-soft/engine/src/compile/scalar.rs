@@ -153,7 +153,7 @@ impl Emitter<'_> {
         (number < bits).then_some(number as u32)
     }
 
-    /// Adds code that leaves if an assumption about an affine value of 32 bits does not hold.
+    /// Adds code that leaves, or begins again, if an assumption about an affine value of 32 bits does not hold.
     fn check(&mut self, step: usize, value: Value, kind: Condition, live: &[Reg], rest: u32) {
         let Shape::Affine(each) = value.shape else { return };
         let reach = each.wrapping_mul(i64::from(self.lanes) - 1);
@@ -197,7 +197,8 @@ impl Emitter<'_> {
         self.asm.jump_when(when, out);
     }
 
-    /// Adds code that leaves unless an affine value is the minimum or maximum of itself and a uniform one in all lanes.
+    /// Adds code that leaves, or begins again, unless an affine value is the minimum or maximum of itself and a uniform
+    /// one in all lanes.
     fn check_choice(&mut self, step: usize, value: Value, other: Value, choice: Choice, live: &[Reg], rest: u32) {
         let out: Label = self.assumption_stub(step, live, rest);
         let reach = match value.shape {

@@ -1,4 +1,5 @@
-//! Code at the end of a section that runs rarely: exits, edges, and instructions that the interpreter runs.
+//! Rarely run code, at the end of a section: exits, edges, branches at which lanes part, and instructions that the
+//! interpreter runs.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
 use super::emitter::Emitter;

@@ -1,7 +1,7 @@
 //! Selects the kernels that are compiled for groups of 32 lanes.
 //!
-//! A larger group needs fewer instructions per lane for addresses, checks and jumps. But a value of 32 bits then takes
-//! four vector registers, of which there are twelve.
+//! A larger group needs fewer instructions per lane for addresses, checks and jumps. But a vector of 32-bit values then
+//! takes four of the twelve vector registers that hold values.
 
 use crate::code::collective::Collective;
 use crate::plan::Plan;
@@ -34,7 +34,8 @@ fn is_for_warp(inst: &Inst) -> bool {
 }
 
 /// Returns true if a kernel is likely to be faster in groups of 32 lanes: if its vectors mostly fit into the registers,
-/// or if it has operations across lanes, for which smaller groups have to meet.
+/// or if it has operations across lanes, for which smaller groups have to meet. Returns false for kernels with
+/// instructions that have no machine code for a group: see [`is_for_warp`].
 pub(super) fn fits(plan: &Plan<'_>, shapes: &Shapes) -> bool {
     let is_vector = |reg: Reg| plan.source.class(reg) != RegClass::Pred && shapes.of_register(reg) == Shape::Any;
     let is_wide = |reg: Reg| matches!(plan.source.class(reg), RegClass::B64 | RegClass::B128);

@@ -68,7 +68,8 @@ pub(crate) struct Plan<'b> {
     /// The basic blocks. A block ends at branches, and after each instruction that the warp's scheduler runs. Steps are
     /// numbered as in `decode`, but blocks are not.
     pub(crate) layout: Layout<'b>,
-    /// The use of each register. Registers that are [`Use::PerhapsUndefined`] are zero when a thread starts.
+    /// The use of each register. Registers that are [`Use::PerhapsUndefined`] are zero when a
+    /// frame begins.
     pub(crate) uses: Vec<Use>,
     /// Dominators, post-dominators and loops of the blocks.
     pub(crate) flow: Flow,

@@ -12,7 +12,7 @@ use super::steps::{Layout, Step};
 use crate::code::compiled::MOST_WAITS;
 use ptx::ir::{Op, Reg};
 
-/// The blocks between a conditional branch and its immediate post-dominator. They may be a loop. They do not contain
+/// The blocks between a conditional branch and its immediate post-dominator. They may be a loop. They contain no
 /// instructions that the warp's scheduler runs, such as barriers, calls and ends, and no `activemask`.
 #[derive(Debug)]
 pub(crate) struct Region {

@@ -51,7 +51,7 @@ impl Repeatable {
     }
 }
 
-/// Returns true if a step does more than to compute or load values for the lanes that run it.
+/// Returns true if a step does more than compute or load values for the lanes that run it, or end them.
 fn has_effect(step: &Step<'_>) -> bool {
     let Step::Plain(inst) = step else { return false };
     match Class::of_inst(inst) {

@@ -33,8 +33,8 @@ pub(crate) enum Shape {
     Any,
 }
 
-/// A condition that must hold for a group when it runs a step; otherwise the step's result is not affine, and the group
-/// must leave the compiled code before the step.
+/// A condition that must hold for a group when it runs a step. Otherwise the step's result may not be affine, and the
+/// group must leave the compiled code before the step, or begin again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Assumption {
     /// The step.
@@ -167,7 +167,7 @@ impl Shapes {
         };
         for (value, used) in finder.values.iter_mut().zip(uses) {
             if *used == Use::PerhapsUndefined {
-                // Registers are zero when a thread starts.
+                // Such registers are zero when a frame begins.
                 *value = Some(Value::constant(0));
             }
         }
@@ -381,8 +381,8 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Returns true if source and destination registers have the width of this type. Returns false for types other than
-    /// integers of 32 or 64 bits.
+    /// Returns true if the source and destination registers have the width of this type. Returns false for types other
+    /// than integers of 32 or 64 bits.
     fn fits(&self, inst: &Inst, ty: Type) -> bool {
         let class = match ty {
             Type::B32 | Type::U32 | Type::S32 => RegClass::B32,

@@ -315,7 +315,7 @@ fn rows_in_another_order() {
         16,
     );
     check("xor.b32 %r10, %r2, 19; // 1 19", 32);
-    // The values of the minimum are no row in groups in which it is the other number.
+    // Where the minimum is 20, its values are no row.
     check("min.u32 %r10, %r2, 20;\n xor.b32 %r11, %r10, 1; // none", 16);
     // An assumption counts only for rows that are computed from its result.
     check(
@@ -369,7 +369,7 @@ fn pure_registers() {
 }
 
 #[test]
-fn phases_end_at_what_the_scheduler_runs() {
+fn phases_end_at_scheduled_instructions() {
     let body = "mov.u32 %r10, 0; add.u32 %r11, %r5, 1;
         again: st.shared.u32 [part], %r10;
         bar.sync 0;
