@@ -1,5 +1,5 @@
-//! Tests of `mma` forms for which sm_90 has no instruction: 8-bit floating-point numbers, and shape m8n8k4. The
-//! driver's compiler replaces them with other instructions, which determine where sums are rounded.
+//! Tests of `mma` forms for which sm_90 has no instruction: 8-bit floating-point numbers, and shape m8n8k4 of f16
+//! numbers. The driver's compiler replaces them with other instructions, which determine where sums are rounded.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;

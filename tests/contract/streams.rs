@@ -169,7 +169,7 @@ fn streams_and_events_in_a_host_function() {
                 cuStreamGetCtx(stream, &raw mut context),
                 cuEventQuery(event),
                 cuStreamWaitEvent(stream, event, 0),
-                // The null stream belongs to the current context, and none is current here.
+                // The null stream belongs to the current context, which host functions cannot use.
                 cuStreamIsCapturing(null, &raw mut status),
                 cuStreamQuery(null),
                 cuLaunchHostFunc(null, Some(call), data),

@@ -1,4 +1,5 @@
-//! The abstract syntax tree: the module as written, with no name resolved. Lists are ranges of flat vectors.
+//! The abstract syntax tree: the module as written, with no name resolved. Lists are ranges of flat vectors, except for
+//! the dimensions of arrays.
 
 use std::ops::Range;
 use std::sync::Arc;

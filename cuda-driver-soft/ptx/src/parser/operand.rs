@@ -75,7 +75,7 @@ impl Parser<'_> {
         Ok(Operand { kind, pos })
     }
 
-    /// Parses an element of a vector operand: a register, a constant or `_`.
+    /// Parses an element of a vector operand, such as a register, a constant or `_`.
     fn element(&mut self) -> Result<Operand> {
         if self.at(b'{') || self.at(b'[') {
             return self.unexpected();
