@@ -226,8 +226,8 @@ fn elements_outside_become_nan() {
     bench.done();
 }
 
-/// Bits of numbers for the f32 and tf32 types, which differ in rounding and in subnormal numbers: numbers that are exact
-/// in tf32, ones that round or overflow, infinities, a zero, and subnormal numbers.
+/// Bits of numbers for the f32 and tf32 types, which differ in rounding and in subnormal numbers: numbers that are
+/// exact in tf32, ones that round or overflow, infinities, a zero, and subnormal numbers.
 const SPECIAL: [u32; 16] = [
     0x3f80_0000,
     0x3f80_1000,
@@ -336,8 +336,8 @@ fn columns(swizzle: usize, steps: u32, mut each: impl FnMut(&Tensor, &Pixels, &[
     let three = tensor(&[32, 9, 4]);
     let four = tensor(&[32, 7, 6, 3]);
     let five = tensor(&[16, 5, 4, 3, 2]);
-    // Filters of width 3 (in one dimension of the last box, of width 2): with a border of 1, without a border, and with a
-    // border of 2 on one side.
+    // Filters of width 3 (in one dimension of the last box, of width 2): with a border of 1, without a border, and with
+    // a border of 2 on one side.
     each(&three, &pixels(&[-1], &[-1], 20), &[0, -1, 0], &[0]);
     each(&three, &pixels(&[-1], &[-1], 20), &[16, 3, 1], &[2]);
     each(&three, &pixels(&[0], &[-2], 24), &[0, 5, 2], &[1]);

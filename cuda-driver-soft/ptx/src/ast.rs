@@ -55,8 +55,8 @@ impl Ast {
         self.prototypes.shrink_to_fit();
     }
 
-    /// Returns the module's PTX version, times ten, for a comparison with the version that introduced a feature. A minor
-    /// number of two digits counts as 9, because no feature came with a later one.
+    /// Returns the module's PTX version, times ten, for a comparison with the version that introduced a feature. A
+    /// minor number of two digits counts as 9, because no feature came with a later one.
     pub(crate) fn feature_version(&self) -> u32 {
         let (major, minor) = self.version;
         major * 10 + minor.min(9)

@@ -23,8 +23,8 @@ pub(crate) struct Unit {
     pub(crate) spaces: Vec<Space>,
     /// For each variable: the kind of opaque object that it is; `None` for other variables.
     pub(crate) opaques: Vec<Option<Opaque>>,
-    /// The module's variable for each `.shared`, `.global`, `.const` or `.tex` declaration inside a function, by the index
-    /// of the declaration in [`Ast::vars`].
+    /// The module's variable for each `.shared`, `.global`, `.const` or `.tex` declaration inside a function, by the
+    /// index of the declaration in [`Ast::vars`].
     pub(crate) statics: NumberMap<u32, VarId>,
     /// The form of each opcode of [`Ast::opcodes`]; looked up on first use.
     pub(crate) forms: Vec<OnceLock<Result<Form, FormErrors>>>,

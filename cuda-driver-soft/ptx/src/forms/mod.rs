@@ -27,9 +27,9 @@
 //! | `policy` | cache policy, present if the opcode has `.L2::cache_hint` |
 //! | `{, x}` | optional operand |
 //!
-//! `mov`, `bra`, `brx`, `call`, `cvta`, `mapa` and `getctarank` also allow operands that their rows do not describe, such
-//! as labels, functions and variables; `cvt` also allows special registers, and the video instructions allow selectors.
-//! Lowering has checks of its own for them.
+//! `mov`, `bra`, `brx`, `call`, `cvta`, `mapa` and `getctarank` also allow operands that their rows do not describe,
+//! such as labels, functions and variables; `cvt` also allows special registers, and the video instructions allow
+//! selectors. Lowering has checks of its own for them.
 //!
 //! A predicate has the type `.pred`, and a cache policy `.u64`. Every other operand has the last type of the opcode.
 //! Suffixes change the type and other properties:

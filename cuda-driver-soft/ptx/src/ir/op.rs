@@ -320,8 +320,8 @@ pub enum Op {
         op: AtomOp,
         mem: MemMods,
     },
-    /// `red`, `red.async`, `multimem.red`, and `atom` with the result `_`, except `atom.exch` and `atom.cas`. Sources as
-    /// for `Atom`.
+    /// `red`, `red.async`, `multimem.red`, and `atom` with the result `_`, except `atom.exch` and `atom.cas`. Sources
+    /// as for `Atom`.
     Red {
         op: AtomOp,
         mem: MemMods,
@@ -501,8 +501,8 @@ pub enum Op {
     /// An instruction without effect in this driver, such as `prefetch`, `pmevent`, `brkpt` and `wgmma.fence`.
     Nop,
 
-    /// An instruction that is known but not implemented. A module that contains it loads, but a kernel cannot be launched
-    /// if it, or a function that it can call, contains the instruction.
+    /// An instruction that is known but not implemented. A module that contains it loads, but a kernel cannot be
+    /// launched if it, or a function that it can call, contains the instruction.
     Unsupported {
         opcode: String,
     },

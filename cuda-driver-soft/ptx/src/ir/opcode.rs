@@ -1,7 +1,8 @@
 //! Operations as PTX opcodes with their modifiers, for messages.
 //!
-//! Modifiers without an effect (cache hints, layouts of `wmma.mma`, types of stack instructions) are not kept in the IR,
-//! and are not printed. An operation that has several opcodes prints as one of them: `membar.gl` as `fence.acq_rel.gpu`.
+//! Modifiers without an effect (cache hints, layouts of `wmma.mma`, types of stack instructions) are not kept in the
+//! IR, and are not printed. An operation that has several opcodes prints as one of them: `membar.gl` as
+//! `fence.acq_rel.gpu`.
 
 use super::op::{FloatMods, MemMods, Op};
 use super::texture::{Geometry, Level, Opaque, Query, Surface, SurfaceOp, Tex};

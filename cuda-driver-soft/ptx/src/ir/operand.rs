@@ -9,8 +9,8 @@ pub enum Operand {
     Reg(Reg),
     /// `!p`: a negated predicate.
     NotReg(Reg),
-    /// An immediate: the bits of an integer or floating-point value, right-aligned. Instructions ignore the bits above the
-    /// operand's width.
+    /// An immediate: the bits of an integer or floating-point value, right-aligned. Instructions ignore the bits above
+    /// the operand's width.
     Imm(u64),
     /// A special register.
     Special(Special),

@@ -31,8 +31,8 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Types of less than a byte are those of matrix elements (`S4`, `U4`, `B1`), and of the parts of a `cvt.pack` result
-    /// (all but `B1`).
+    /// Types of less than a byte are those of matrix elements (`S4`, `U4`, `B1`), and of the parts of a `cvt.pack`
+    /// result (all but `B1`).
     S4,
     U4,
     S2,
@@ -87,8 +87,8 @@ pub enum Space {
     Param,
 }
 
-/// Rounding modes. The documentation of each names the modifier for floating-point results; for integral results, PTX adds
-/// an `i`: `.rni`.
+/// Rounding modes. The documentation of each names the modifier for floating-point results; for integral results, PTX
+/// adds an `i`: `.rni`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// `.rn`: to nearest even
@@ -356,7 +356,8 @@ pub struct Mma {
     pub bits: Option<BoolOp>,
     /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
-    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` with f16 elements
+    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` with f16
+    /// elements
     pub swapped: [bool; 2],
     /// The sparsity selector of `.sp`. A then has half of the elements of each row, and a register of metadata has
     /// their places

@@ -13,8 +13,8 @@ pub(super) struct ResolvedAddress {
     pub(super) operand: Operand,
     /// Offset from a register, which the caller must add.
     pub(super) offset: i64,
-    /// The state space of a variable or array element; `None` for a constant, and for a register that the operand names,
-    /// which can hold an address in any space.
+    /// The state space of a variable or array element; `None` for a constant, and for a register that the operand
+    /// names, which can hold an address in any space.
     pub(super) space: Option<Space>,
     /// The kind of a variable in the frame; `None` for all other operands.
     pub(super) kind: Option<FrameKind>,
@@ -170,8 +170,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the name in an address such as `[name+offset]` or `name[offset]`, for messages; an empty string if it has
-    /// none.
+    /// Returns the name in an address such as `[name+offset]` or `name[offset]`, for messages; an empty string if it
+    /// has none.
     pub(super) fn address_text(&self, address: &ast::Operand) -> String {
         match address.kind {
             OperandKind::Address { base: Some(name), .. }

@@ -57,7 +57,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the message for a selector that the instruction does not have. Packed instructions also get it for constants.
+/// Returns the message for a selector that the instruction does not have. Constants in packed instructions get the same
+/// message.
 fn wrong(index: usize) -> String {
     format!("Incorrect video selector for operand {index}")
 }
