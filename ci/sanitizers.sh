@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the software driver's unit tests and its test program `driver` under AddressSanitizer and ThreadSanitizer. Not
-# part of ci/run.sh, because each sanitizer needs a build of its own.
+# Runs the unit tests of the software driver and of its engine, and the driver's test program `driver`, under
+# AddressSanitizer and ThreadSanitizer. Not part of ci/run.sh, because each sanitizer needs a build of its own.
 #
 # ci/sanitizers.sh [address|thread] [FILTER...]
 #

@@ -8,8 +8,8 @@ fn is_wide() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-/// Defines references. On x86-64, each is compiled twice; the version for AVX2 and FMA, which the engine uses too, runs
-/// if the CPU has them.
+/// Defines references. On x86-64, each is compiled twice, once with AVX2 and FMA, which the engine's machine code uses,
+/// too. That version runs if the CPU has them.
 macro_rules! native {
     ($($name:ident($buffers:ident) $body:block)*) => { $(
         pub(super) fn $name($buffers: &mut [Buffer]) {

@@ -110,7 +110,7 @@ impl Emitter<'_> {
 
     /// Adds the jumps of edges that go backward: if lanes wait at the target of one, counts a round of its loop, and
     /// jumps to it. The first such block in order comes first, because no lanes may wait before the block that runs. If
-    /// an edge that goes forward ends at the head of a loop, the code of the head counts the first round.
+    /// an edge that goes forward ends at the head of a loop, the code of the head begins the count.
     fn go_masked(&mut self, from: usize, to: &[usize]) {
         let mut to = to.to_vec();
         to.sort_unstable_by_key(|to| self.input.plan.flow.place[*to]);

@@ -6,9 +6,10 @@
 //! registers are allocated block by block: the first edge to a block decides which registers hold which values there,
 //! and later edges conform.
 //!
-//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. The
-//! interpreter also runs each instruction that is not compiled, and each access that the quick check of its bounds does
-//! not accept, so that there is one place where an access can fail.
+//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. After some
+//! exits, the row of a scalar has only the value of the first lane; the warp completes it before the interpreter reads
+//! it. The interpreter also runs most instructions that are not compiled, and each access that the quick check of its
+//! bounds does not accept, so that there is one place where an access can fail.
 //!
 //! iced-x86 encodes samples of each kind of instruction once per process, and rare instructions each time. It was
 //! chosen because it builds fast: clean builds on two cores took 3 s for its encoder (MIT, 2 crates), 15 s with its
@@ -320,9 +321,10 @@ fn begins_again(plan: &Plan<'_>, shapes: &Shapes, masked: &[&Region]) -> bool {
     !insts().any(in_step) && shapes.assumptions.iter().any(chosen) && 2 * waits.len() <= MOST_WAITS
 }
 
-/// Returns the instructions of a kernel that its machine code leaves to the interpreter, one per line. A line has four
-/// fields separated by tabs: `call` if the code calls the interpreter, `together` if it does so for the whole warp, or
-/// `leave` if the code ends there; the number of loops around the instruction; the operation; and the instruction.
+/// Returns the instructions of a kernel that its machine code does not run, one per line. A line has four fields
+/// separated by tabs: `call` if the code calls the interpreter for each group, `together` if the interpreter or the
+/// scheduler runs the instruction for the whole warp, or `leave` if the code ends there; the number of loops around the
+/// instruction; the operation; and the instruction.
 /// Returns `None` if the kernel cannot be compiled.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Variant, ordered: bool) -> Option<String> {

@@ -10,7 +10,7 @@
 //! | `class` | the way in which an instruction runs |
 //! | `order` | the order of basic blocks that the warp's scheduler prefers |
 //! | `steps` | the function as basic blocks in that order |
-//! | `set`, `defined` | sets of registers; registers that must be zero at the start |
+//! | `set`, `defined` | sets of registers; registers that must be zero when a frame begins |
 //! | `flow` | dominators, post-dominators, loops |
 //! | `liveness` | registers that are still needed |
 //! | `regions` | branches at which a group may continue under a mask |

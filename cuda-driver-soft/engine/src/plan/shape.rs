@@ -1,6 +1,6 @@
 //! Shapes of registers: how the values of a group of neighbouring lanes relate to each other.
 //!
-//! The analysis starts from the most precise assumption, that a register has no value, and weakens it until no
+//! The analysis starts from the most precise facts, as if registers had no values, and weakens them until no
 //! instruction changes anything. It also tracks facts that make shapes more precise: constants, upper bounds, and the
 //! powers of two that divide the first lane's value.
 
@@ -62,7 +62,7 @@ pub(crate) struct Choices<'c> {
     /// Regions that a group runs under a mask when its lanes part at their branches. At other branches, divergent lanes
     /// leave the compiled code.
     pub(crate) masked: &'c [&'c Region],
-    /// Steps whose assumption failed before, in any order: their results have the shape `Any`.
+    /// Steps that must not depend on an assumption, in any order. If they would, their results have the shape `Any`.
     pub(crate) denied: &'c [usize],
 }
 
