@@ -20,7 +20,7 @@ pub fn footprint_of_launch(on_end: impl FnOnce(Footprint) + Send + 'static) -> O
     Observers::of(Arc::new(Accesses(Mutex::new(Some(Box::new(on_end))))))
 }
 
-/// The observer of one launch, which takes the function when it begins.
+/// The observer of one launch: the function that receives the footprint, until the launch begins.
 struct Accesses(Mutex<Option<OnEnd>>);
 
 impl Observer for Accesses {

@@ -106,7 +106,8 @@ pub struct Finding {
     pub kernel: String,
     /// A description of the error, without its places.
     pub problem: String,
-    /// The instructions that cause the error, the later one of a race first. Leaks, copies and fills have none.
+    /// The instructions that cause the error, the later one of a race first. Leaks, copies, fills and the program's own
+    /// code have none.
     pub places: Vec<Place>,
     /// The allocation of global memory that was accessed or not freed.
     pub allocation: Option<AllocationPlace>,

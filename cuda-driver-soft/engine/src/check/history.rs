@@ -29,8 +29,8 @@ pub(super) struct History {
 }
 
 impl Checker {
-    /// Adds work that has ended, and reports its races with other work. `is_after` returns true for earlier work that
-    /// is ordered before this work, and `is_past` for work that is ordered before all later work.
+    /// Adds work, and reports its races with the work that was added before. `is_after` returns true for earlier work
+    /// that is ordered before this work, and `is_past` for work that is ordered before all later work.
     pub fn add_work(
         &self,
         work: OrderedWork,

@@ -74,7 +74,7 @@ impl WrittenByOthers {
         }
     }
 
-    /// Records that another block has written shared memory of a block.
+    /// Records a write to the shared memory of a block, by another block or by a copy to several blocks.
     pub(super) fn add(&self, block: u64, range: Range<u64>) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let bits = blocks.entry(block).or_insert_with(|| Bits::new(self.shared_bytes));
@@ -91,7 +91,7 @@ impl WrittenByOthers {
     }
 }
 
-/// The allocations of device memory that a worker used last.
+/// The allocations of device memory that a worker looked up last.
 #[derive(Debug, Default)]
 pub(super) struct Maps {
     recent: Vec<RecentMap>,
@@ -102,12 +102,13 @@ pub(super) struct Maps {
 struct RecentMap {
     map: Arc<WrittenMap>,
     known: KnownRange,
-    /// The value of [`WrittenMap::clearings`] when `known` was last emptied.
+    /// The value of [`WrittenMap::clearings`] when `known` was last empty.
     clearings: u64,
 }
 
 impl RecentMap {
-    /// Returns the known part. It is emptied first if bytes of the allocation have become unwritten since.
+    /// Returns the known part. It is emptied first if bytes of the allocation may have become unwritten since the last
+    /// call.
     #[inline]
     fn known(&mut self) -> &mut KnownRange {
         let clearings = self.map.clearings();

@@ -69,7 +69,8 @@ struct LaunchState {
     findings: HashMap<Key, (Rank, Finding)>,
 }
 
-/// Identifies a finding: the check, and the lines of its two places, or the line and the function of its only place.
+/// Identifies a finding: the number of its kind (a read of uninitialised memory, a race, a wrong mask, a barrier), and
+/// the lines of its two places, or the line and the function of its only place.
 pub(super) type Key = (u32, [u32; 2]);
 
 /// The order of findings with the same key, of which the first is kept: block and thread.
@@ -637,7 +638,8 @@ impl CheckWorker {
 
 impl WorkerObserver for CheckWorker {
     fn wants(&mut self, function: FuncId, site: &Site) -> bool {
-        // A site does not have the index of its decoded instruction: if one of a PTX line is checked, all are observed.
+        // A site does not have the index of its decoded instruction: if one instruction of a PTX line is checked, all
+        // instructions of the line are observed.
         self.launch.lines[function.0 as usize].contains(&site.line)
     }
 

@@ -13,7 +13,7 @@ use crate::lanes::{self, LANES};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartStamp {
     block: u32,
-    /// The block's time at the access; 0 if there was none.
+    /// The block's time at the access; 0 if there was no access.
     time: u32,
     site: u32,
     /// The lanes that accessed each unit.
@@ -106,9 +106,9 @@ pub(super) fn is_row_harmless(
 /// The accesses to the units of a line: its 32 words, or the 32 bytes of a quarter of it.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// In the order of the accesses. A unit is in at most one of them.
+    /// The last write of each unit: a unit is in at most one mark.
     writes: Vec<Mark>,
-    /// In the order of the accesses. A unit is in at most `READS` of them.
+    /// The marks of each unit, at most `READS`, are in the order of the accesses.
     reads: Vec<Mark>,
     /// The units that may be in `reads`.
     read_units: Units,

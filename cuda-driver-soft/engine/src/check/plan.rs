@@ -110,8 +110,8 @@ impl Plan {
             ..Plan::default()
         };
         let decoded = &code.insts[pc];
-        // The action of a collective instruction has the operands of its handler, too. Decoded instructions that read
-        // its operands may come first.
+        // The action of a collective instruction has the operands of its handler, too. Of the decoded instructions of
+        // the PTX instruction, only the one that synchronises lanes has the action.
         if site.syncs
             && let Some(Action::Collective(_, operands)) = code.actions.get(decoded.aux as usize)
         {

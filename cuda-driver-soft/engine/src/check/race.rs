@@ -1,10 +1,10 @@
 //! The race checker of one launch. It finds unordered accesses to a byte, one of them a write.
 //!
 //! Accesses are ordered by the program order of a thread, by barriers and warp synchronisation, and by a release and an
-//! acquire at one location: a fence and a strong store or atomic operation after it, and a strong load or atomic
-//! operation that follows it in time. An acquire counts without a fence of its own, because programs that omit it are
-//! common and work. A fence orders the threads in its scope, and strong accesses whose scope is the block race with
-//! those of other blocks.
+//! acquire at one location. The release is a strong store or atomic operation that follows a fence or has release
+//! semantics itself; the acquire is a strong load or atomic operation that follows the release in time. An acquire
+//! counts without a fence of its own, because programs that omit it are common and work. A fence orders the threads in
+//! its scope, and strong accesses whose scope is the block race with those of other blocks.
 
 use super::copies::WarpCopy;
 use super::lane_maps::LaneMaps;
@@ -293,7 +293,7 @@ impl Races {
             if access.effect != Effect::Read {
                 for reach in Reach::ALL {
                     let clock = order.published(access.warp, lane as u8, reach);
-                    // A store that concerns its block publishes to the block only.
+                    // An access whose scope is the block publishes to the block only.
                     let reach = match access.strong {
                         Strength::InBlock => Reach::Block,
                         _ => reach,

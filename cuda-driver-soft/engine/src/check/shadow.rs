@@ -1,9 +1,9 @@
 //! Shadow memory of the race checker: the last accesses to each byte.
 //!
 //! Memory is divided into lines of 32 words of 4 bytes. A line that only whole warps access, each lane its own word,
-//! has one set of stamps. A line with accesses in other known patterns, none of which races, has marks for its words,
-//! or for the bytes of its quarters. All other lines have a cell for each word, or for each byte if an access was not
-//! to whole words.
+//! has one set of stamps; a write of this kind replaces all earlier accesses to the line. A line with accesses in other
+//! known patterns, none of which races, has marks for its words, or for the bytes of its quarters. All other lines have
+//! a cell for each word, or for each byte if an access was not to whole words.
 
 use super::lane_maps::LaneMaps;
 use super::parts::Parts;

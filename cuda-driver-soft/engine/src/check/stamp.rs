@@ -15,7 +15,8 @@ pub(super) enum Strength {
 }
 
 impl Strength {
-    /// Returns true if two accesses of these strengths, by threads of one block or not, are strong for each other.
+    /// Returns true if two accesses of these strengths are strong for each other. `same_block` is true if both are made
+    /// by threads of one block.
     #[inline]
     pub(super) fn is_mutual(self, other: Strength, same_block: bool) -> bool {
         match self.min(other) {
@@ -31,7 +32,7 @@ impl Strength {
 pub(super) struct Stamp {
     /// Number of the block.
     pub(super) block: u32,
-    /// The block's time at the access; 0 if there was none.
+    /// The block's time at the access; 0 if there was no access.
     pub(super) time: u32,
     /// The instruction, as a number that the checker assigns.
     pub(super) site: u32,

@@ -1,4 +1,4 @@
-//! An access of the lanes of a warp, as all checkers see it: its effect, its addresses and the stored values.
+//! An access of the lanes of a warp, as the checkers see it: its effect, its addresses and the stored values.
 
 use crate::lanes::{self, FULL, LANES, Mask};
 use std::ops::Range;

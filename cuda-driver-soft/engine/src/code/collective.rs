@@ -32,7 +32,7 @@ pub(crate) struct CollectiveOperands {
     pub(crate) a: Slot,
     /// True if the predicate is negated.
     pub(crate) negated: bool,
-    /// Lane or distance of `shfl`.
+    /// Lane, distance or lane mask of `shfl`.
     pub(crate) b: Slot,
     /// Segment and limit of `shfl`.
     pub(crate) c: Slot,

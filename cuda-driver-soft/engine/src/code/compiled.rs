@@ -195,8 +195,8 @@ function_types! {
     Function = (*mut CompiledContext, *const u8) -> u64;
     /// Runs a range of the interpreter's instructions, given by its first instruction and its end, for
     /// [the lanes that run](CompiledContext::running). Returns 0, 1 if an instruction raised a fault, or [`MISSING`].
-    /// For a memory instruction, the other arguments are the address of one of these lanes, and the number of its
-    /// window or `u32::MAX`.
+    /// For a memory instruction, the other arguments are the address of one of these lanes, and the number of the
+    /// instruction's window or `u32::MAX`.
     Interpret = (*mut CompiledContext, u32, u32, u64, u32) -> u32;
 }
 
@@ -228,7 +228,7 @@ pub(crate) const MISSING: u32 = 2;
 /// The largest number of groups in a warp.
 pub(crate) const MOST_GROUPS: usize = 4;
 
-/// One address per lane of a group.
+/// One address or distance per lane of a group.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LaneAddresses([u64; 32]);

@@ -56,7 +56,7 @@ pub(crate) struct SourceMap {
     pub(crate) slots: Vec<Slot>,
     /// By register: the constant that it is an alias of.
     pub(crate) aliases: Vec<Option<Constant>>,
-    /// By step of the function: its first instruction, and the one after its last.
+    /// By step of the function (see `plan::steps`): its first instruction, and the one after its last.
     pub(crate) steps: Vec<(u32, u32)>,
     /// The instruction at the end of the function, if a branch leads there.
     pub(crate) end: u32,

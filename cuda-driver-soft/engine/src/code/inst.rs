@@ -40,7 +40,7 @@ pub(crate) struct Inst {
 }
 
 impl Inst {
-    /// The slots that the instruction may read or write.
+    /// Returns the slots that the instruction may read or write.
     pub(crate) fn slots(&self) -> [Slot; 6] {
         [self.d, self.a, self.b, self.c, self.e, self.f]
     }

@@ -50,7 +50,7 @@ counters! {
     fp32: "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum, per warp";
     /// Instructions of warps with `f64` arithmetic.
     fp64: "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum, per warp";
-    /// Instructions of warps with integer arithmetic and comparisons.
+    /// Instructions of warps with arithmetic and comparisons of integers.
     integer: "smsp__sass_thread_inst_executed_op_integer_pred_on.sum, per warp";
     /// Instructions of warps with operations on bits: logic, shifts, bit fields, permutations.
     bit: "smsp__sass_thread_inst_executed_op_bit_pred_on.sum, per warp";

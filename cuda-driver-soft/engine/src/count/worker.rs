@@ -1,4 +1,4 @@
-//! Counts the requests and the waits at barriers of one host thread.
+//! Counts the requests, the divergent branches and the waits at barriers of the blocks that one host thread runs.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::observe::pattern::{PatternCache, Request};
 use ptx::ir::{FuncId, Space};
 use std::sync::Arc;
 
-/// The numbers of the requests of one instruction.
+/// The numbers of the requests and divergent branches of one instruction.
 #[derive(Default)]
 struct SiteRequests {
     counters: Counters,
@@ -24,7 +24,8 @@ struct SiteRequests {
     is_bulk: bool,
 }
 
-/// Counts the requests and the waits at barriers of one host thread. The interpreter counts its instructions.
+/// Counts the requests, the divergent branches and the waits at barriers of the blocks that one host thread runs. The
+/// interpreter counts the instructions.
 pub(super) struct WorkerCounts {
     shared: Arc<SharedCounts>,
     /// The requests by function and decoded instruction.

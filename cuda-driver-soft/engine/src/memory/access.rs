@@ -1,9 +1,9 @@
 //! The engine's loads and stores of device memory, except those of compiled kernels.
 //!
 //! Kernels and copies may access the same bytes at the same time. That is not undefined behaviour of the host process,
-//! because nothing here is a plain load or store of Rust: single values use atomics; rows of a warp and bulk copies use
-//! `asm!`, whose effect on memory the compiler does not reason about. On targets other than x86-64, and under
-//! `--cfg cuda_soft_atomics` (for sanitizers), everything uses atomics.
+//! because nothing here is a plain load or store of Rust: single values use atomics; rows of a warp, bulk copies, fills
+//! and atomic updates of 16 bytes use `asm!`, whose effect on memory the compiler does not reason about. On targets
+//! other than x86-64, and under `--cfg cuda_soft_atomics` (for sanitizers), everything uses atomics.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 

@@ -31,15 +31,16 @@ pub struct AddressSpace {
     epochs: Epochs<Arc<Record>>,
     /// Lock order: `index` before `usage`.
     usage: Arc<Usage>,
-    /// Bytes past the end of an allocation that kernels may access without a fault.
+    /// Bytes past the end of an allocation that kernels may access without a fault; mappings and registered memory have
+    /// none.
     slack: u64,
     written: Written,
 }
 
 /// Returns the address space of the process. The first call creates it.
 ///
-/// `CUDA_SOFT_SLACK=BYTES` lets kernels access that many bytes, at most 64 KiB, past the end of each allocation, for
-/// programs that read past the end where a GPU does not notice.
+/// `CUDA_SOFT_SLACK=BYTES` lets kernels access that many bytes, at most 64 KiB, past the end of each allocation except
+/// mappings and registered memory, for programs that read past the end where a GPU does not notice.
 pub fn address_space() -> &'static AddressSpace {
     static SPACE: OnceLock<AddressSpace> = OnceLock::new();
     SPACE.get_or_init(|| AddressSpace::new(host::environment::slack()))

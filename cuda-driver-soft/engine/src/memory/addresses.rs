@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) struct FreeAddresses {
     /// Free parts that do not touch each other: start → end.
     parts: BTreeMap<u64, u64>,
-    /// The end of the part that was taken last, where the next search starts.
+    /// The end of the addresses that [`take`](Self::take) returned last, where its next search starts.
     cursor: u64,
 }
 

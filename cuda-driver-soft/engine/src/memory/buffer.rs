@@ -1,4 +1,4 @@
-//! Memory that one block at a time uses: shared memory, local memory, and the parameters of a launch.
+//! Zeroed memory for running kernels: shared memory, local memory, registers, and the parameters of a launch.
 
 use super::zeroed::Zeroed;
 use std::fmt;

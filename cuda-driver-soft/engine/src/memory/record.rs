@@ -15,7 +15,7 @@ pub(crate) struct Record {
     /// Backing address minus device address, wrapping.
     delta: u64,
     /// Bytes that may be accessed; 0 once freed or replaced by another record, while the allocation is unreachable, and
-    /// for a mapping that permits no access.
+    /// for a mapping that permits kernels no access.
     length: AtomicU64,
     /// The value of `length` in all other cases.
     full_length: u64,
@@ -48,7 +48,8 @@ impl Record {
         })
     }
 
-    /// Creates the record of a mapping of physical memory from `offset` on. Its length is 0 if it permits no access.
+    /// Creates the record of a mapping of physical memory from `offset` on. Its length is 0 if it permits kernels no
+    /// access.
     pub(super) fn mapped(info: Allocation, physical: &Arc<Physical>, offset: u64) -> Arc<Self> {
         let backing = Backing::Physical(Arc::clone(physical));
         let record = Self::new(info, physical.host() + offset, info.bytes, backing);

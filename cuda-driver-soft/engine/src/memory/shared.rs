@@ -9,7 +9,7 @@
 pub struct Label {
     /// The purpose of the file. A process that opens it names the purpose that it expects.
     pub purpose: Purpose,
-    /// A number chosen by the creator: the device of the memory.
+    /// A number chosen by the creator: the location of the memory or pool, such as its device; 0 for an event.
     pub number: u32,
 }
 

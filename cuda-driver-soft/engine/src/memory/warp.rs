@@ -3,7 +3,8 @@
 //! An instruction usually accesses the same *pattern* of addresses each time it runs: a row, one address, a tile. An
 //! [`AccessCache`] stores the last pattern (the distance of each lane's address from the lowest) and the last
 //! allocation. If both still match, the bounds and the alignment of all lanes are checked with one comparison each. If
-//! not, the slow path checks each lane, and either stores the new pattern or reports the lane at fault.
+//! only the allocation matches, a faster path checks each lane and stores no pattern. Otherwise, the slow path checks
+//! each lane, and reports the lane at fault or stores the new pattern, if there is one.
 
 #![forbid(unsafe_code)]
 

@@ -10,8 +10,8 @@ pub struct Counts {
     pub all: u64,
     /// Instructions that ran in compiled code, including those that it left to the interpreter one at a time.
     pub compiled: u64,
-    /// Instructions that compiled code left to the interpreter one at a time. Those of lanes that begin again count each
-    /// time they run.
+    /// Instructions that compiled code left to the interpreter one at a time. Those of lanes that begin again in other
+    /// code (see `compile::again`) count each time they run.
     pub called: u64,
 }
 

@@ -180,7 +180,7 @@ impl Kernel {
         self.properties().spins
     }
 
-    /// Returns true if the kernel has accesses whose results depend on other blocks.
+    /// Returns true if the kernel has accesses to global memory whose results may depend on other blocks.
     pub(crate) fn sees_other_blocks(&self) -> bool {
         self.properties().sees_other_blocks
     }

@@ -40,7 +40,7 @@ const MOST_STEPS: usize = 1 << 22;
 /// The number of live registers up to which instructions are not moved: a compiler moves them only if it would
 /// otherwise run out of registers.
 const MOST_FREE: u32 = 48;
-/// The largest estimate for a function that is too large for the search.
+/// The largest number of live registers that is assumed for a function that is too large for the search.
 const MOST_IF_HUGE: u32 = 128;
 
 /// Returns the largest number of registers that the compiler may use under these directives. `.maxnreg` takes
@@ -503,7 +503,7 @@ fn held_elsewhere(body: &Body, writes: &[u8]) -> HeldElsewhere {
     HeldElsewhere { constant, uniform }
 }
 
-/// Returns true if the result depends on the operands alone.
+/// Returns true for common instructions whose result depends on the operands alone.
 fn is_computed(op: &Op) -> bool {
     use Op::*;
     matches!(

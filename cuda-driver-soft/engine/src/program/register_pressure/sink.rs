@@ -1,4 +1,5 @@
-//! Counts the live registers of a block after computations are moved down to the first use of their results.
+//! Counts the live registers of a basic block after loads and computations are moved down to the first use of their
+//! results.
 //!
 //! Programs often load or compute many values before they use the first. A compiler that runs out of registers moves
 //! such instructions down, so the order of the text alone would count too many live registers.
@@ -124,10 +125,10 @@ fn places(insts: &[Inst], steps: &[Step], values: &mut [Value]) -> Vec<usize> {
 /// The distance over which an instruction can be moved down.
 enum Movable {
     Anywhere,
-    /// The instruction can be moved up to the next [`Fence`](Self::Fence).
+    /// The instruction can be moved down as far as the next [`Fence`](Self::Fence).
     UpToFence,
-    /// The instruction cannot be moved, and loads of variable memory cannot be moved across it: a store, a barrier, and
-    /// others.
+    /// The instruction cannot be moved, and loads of memory that may change cannot be moved across it: a store, a
+    /// barrier, and others.
     Fence,
 }
 
