@@ -21,7 +21,7 @@ use ptx::ir::{Inst, Op, Reg};
 use std::mem::offset_of;
 use std::ops::Range;
 
-/// The place of the lanes that run.
+/// The field of the context with the mask of the lanes that run.
 pub(super) const ACTIVE: Word = Word::Mem(Mem {
     base: super::registers::CONTEXT,
     index: None,
@@ -29,7 +29,7 @@ pub(super) const ACTIVE: Word = Word::Mem(Mem {
 });
 
 impl Emitter<'_> {
-    /// Returns the place of the lanes that wait at the block with this number.
+    /// Returns the field of the context with the mask of the lanes that wait at the block with this number.
     pub(super) fn waiting(&self, number: usize) -> Mem {
         let place = self.masks.first + number;
         field(offset_of!(CompiledContext, waiting) + 4 * place)

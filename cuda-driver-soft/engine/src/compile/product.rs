@@ -134,7 +134,8 @@ impl Formula<'_, '_> {
 }
 
 impl Emitter<'_> {
-    /// Adds an instruction with a carry in or out. For any other instruction, returns false and adds nothing.
+    /// Adds an instruction with a carry in or out. For other instructions, and for sources that are not supported,
+    /// returns false and adds nothing.
     pub(super) fn carrying(&mut self, inst: &Inst) -> bool {
         let (ty, carry_in, carry_out, count) = match inst.op {
             Op::AddC {

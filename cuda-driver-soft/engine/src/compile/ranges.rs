@@ -38,7 +38,7 @@ pub(super) struct Checked {
     /// The first byte and the end of the range, relative to the address of the first lane.
     pub(super) low: i32,
     pub(super) high: i32,
-    /// The alignment of the address of the first lane.
+    /// The alignment of the address of the first lane, in bytes.
     pub(super) align: u32,
     /// The general register with the host address of the first lane.
     pub(super) host: Gpr,

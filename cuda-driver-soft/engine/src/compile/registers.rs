@@ -237,7 +237,7 @@ impl Emitter<'_> {
         found
     }
 
-    /// Writes each register whose row is older to its row.
+    /// Writes each register whose row is out of date to its row.
     pub(super) fn flush(&mut self, state: &State) {
         for (reg, cached) in state.cached.iter() {
             if cached.dirty {
@@ -254,7 +254,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes a register to its row if that is older.
+    /// Writes a register to its row if the row is out of date.
     pub(super) fn write_row(&mut self, reg: Reg) {
         if let Some(cached) = self.state.cached.get_mut(reg)
             && cached.dirty
@@ -270,7 +270,7 @@ impl Emitter<'_> {
         self.state.cached.remove(reg);
     }
 
-    /// Writes a register to its row if that is older, and frees its machine registers.
+    /// Writes a register to its row if the row is out of date, and frees its machine registers.
     fn evict(&mut self, reg: Reg) {
         if let Some(cached) = self.state.cached.remove(reg)
             && cached.dirty
@@ -528,8 +528,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads the machine registers with the values that the code at a label expects. Before that, writes the older rows
-    /// of registers that are `live` there, except those that this code expects to be older.
+    /// Loads the machine registers with the values that the code at a label expects. Before that, writes the rows that
+    /// are out of date, of registers that are `live` there, except rows that this code need not have up to date.
     pub(super) fn become_state(&mut self, target: &State, live: impl Fn(Reg) -> bool) {
         let now = std::mem::take(&mut self.state);
         let mut loads = Vec::new();
