@@ -1,5 +1,5 @@
 //! Checkers of kernels: for data races, reads of uninitialised memory, and misused barriers. They also turn faults into
-//! findings.
+//! findings. Another checker finds races between launches, copies, fills and the program's own code.
 //!
 //! | file | |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
 //! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
 //! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, races with them |
-//! | `accesses`, `footprint`, `history` | the memory that launches and copies access, unordered launches and copies |
+//! | `accesses`, `footprint`, `history` | the memory that launches and other work access, and races between them |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that a part of a block reaches, and wrong masks |

@@ -45,7 +45,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) stack_limit: u64,
     /// Limit in bytes on the memory that the context's kernels may allocate with `malloc`.
     pub(crate) heap_limit: u64,
-    /// Bytes that threads have freed since this worker began. The host keeps this memory until the worker ends.
+    /// Bytes that threads have freed since this worker began, plus the host's overhead for each allocation. The host
+    /// keeps this memory until the worker ends.
     pub(crate) freed: u64,
     /// Output of `printf`.
     pub(crate) output: Vec<u8>,

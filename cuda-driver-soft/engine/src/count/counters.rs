@@ -9,10 +9,11 @@ macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident: $metric:literal;)*) => {
         /// Numbers of a launch, a source line or an instruction.
         ///
-        /// Each field is defined as the metric of Nsight Compute that its documentation names, with three differences:
+        /// Each field is defined as the metric of Nsight Compute that its documentation names, with four differences:
         /// an *instruction* here is a PTX instruction, which a GPU may run as none, one or several machine
-        /// instructions; a sector is counted whether or not it is in a cache; and constant memory counts as global
-        /// memory. The name `none` means that there is no such metric.
+        /// instructions; a sector is counted whether or not it is in a cache; constant memory counts as global memory;
+        /// and the memory that `wmma.load` and `wmma.store` access is not counted. The name `none` means that there is
+        /// no such metric.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -44,11 +45,11 @@ counters! {
     thread_instructions: "smsp__thread_inst_executed.sum";
     /// Instructions, counted for each active thread whose guard predicate is true; branches, for each active thread.
     thread_instructions_on: "smsp__thread_inst_executed_pred_on.sum";
-    /// Instructions of warps with half-precision arithmetic, `f16` and `bf16`.
+    /// Instructions of warps with arithmetic and comparisons of `f16` and `bf16`.
     fp16: "smsp__sass_thread_inst_executed_op_fp16_pred_on.sum, per warp";
-    /// Instructions of warps with `f32` arithmetic.
+    /// Instructions of warps with arithmetic and comparisons of `f32`.
     fp32: "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum, per warp";
-    /// Instructions of warps with `f64` arithmetic.
+    /// Instructions of warps with arithmetic and comparisons of `f64`.
     fp64: "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum, per warp";
     /// Instructions of warps with arithmetic and comparisons of integers.
     integer: "smsp__sass_thread_inst_executed_op_integer_pred_on.sum, per warp";

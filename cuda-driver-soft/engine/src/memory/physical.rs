@@ -9,7 +9,7 @@ use super::zeroed::Zeroed;
 use std::fmt;
 use std::sync::Arc;
 
-/// Memory without a device address.
+/// Memory that has no device address of its own; mappings give it addresses.
 ///
 /// Memory from [`AddressSpace::create`](super::AddressSpace::create) counts as device memory of its owner until its
 /// last mapping and the last `Arc` of it are dropped.

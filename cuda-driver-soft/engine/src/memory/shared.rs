@@ -251,7 +251,7 @@ mod none {
     use super::{Label, Purpose};
     use crate::memory::Access;
 
-    /// A shared file. They are not implemented for this system, so no value of this type exists.
+    /// A shared file. Shared files are not implemented for this system, so no value of this type exists.
     #[derive(Debug)]
     pub enum SharedFile {}
 
