@@ -196,7 +196,7 @@ pub(super) struct Shadow {
     pages: Vec<Page>,
     /// Pages that can be reused.
     free: Vec<u32>,
-    /// The pages that were looked up last.
+    /// The pages that were last looked up in `index`, each with its number.
     recent: [(u64, u32); 4],
     next: usize,
 }

@@ -57,7 +57,8 @@ pub(crate) trait WorkerObserver: Send {
         _ = (id, waits);
     }
 
-    /// Called when a warp-level instruction, such as `bar.warp.sync` or `shfl.sync`, has run for these lanes.
+    /// Called when all lanes that take part in a warp-level instruction, such as `bar.warp.sync` or `shfl.sync`, have
+    /// arrived: right before the scheduler runs the instruction, or right after a handler has run it.
     fn warp_sync(&mut self, warp: u32, lanes: Mask) {
         _ = (warp, lanes);
     }

@@ -1,7 +1,7 @@
 //! Counters of a kernel: how often its instructions run, and their cost on a GPU.
 //!
-//! The numbers depend on the kernel and its data only: they are the same on every machine and for every number of host
-//! threads, unless threads wait for other blocks or race with them.
+//! The numbers depend only on the kernel, its launch and its data: they are the same on every machine and for every
+//! number of host threads, unless threads wait for other blocks or race with them.
 //!
 //! | file | |
 //! | --- | --- |
