@@ -233,15 +233,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips the rest of the current token's line. Debug directives end with the line.
-    pub(crate) fn skip_line(&mut self) {
-        if self.token.line == self.line {
-            self.at = self.token.end as usize;
-            self.skip_to_line_end();
-            self.bump();
-        }
-    }
-
     fn number(&mut self) -> TokenKind {
         let start = self.at;
         let (b, next) = (self.byte(start), self.byte(start + 1) | 0x20);
@@ -397,13 +388,5 @@ mod tests {
         }
         lexer.extend_opcode();
         assert_eq!(lexer.text(lexer.token), b"$L");
-    }
-
-    #[test]
-    fn debug_lines_end_with_the_line() {
-        let mut lexer = Lexer::new(b".loc 1 2 3\nret;");
-        lexer.skip_line();
-        assert_eq!(lexer.text(lexer.token), b"ret");
-        assert_eq!(lexer.token.line, 2);
     }
 }

@@ -122,6 +122,11 @@ impl<'a> Parser<'a> {
         self.token().kind == TokenKind::Punct(punct)
     }
 
+    /// Returns true if the text from the current token on begins with these bytes.
+    pub(super) fn is_ahead(&self, bytes: &[u8]) -> bool {
+        self.text[self.token().start as usize..].starts_with(bytes)
+    }
+
     /// Skips this punctuation if it is the current token, and returns true if it was.
     pub(super) fn accept(&mut self, punct: u8) -> bool {
         let here = self.at(punct);

@@ -4,6 +4,7 @@
 //! is built and its bodies are verified.
 
 mod cursor;
+mod debug;
 mod decl;
 mod expr;
 mod head;

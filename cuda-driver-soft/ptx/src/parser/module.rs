@@ -1,4 +1,4 @@
-//! Parses module scope: functions, directives and debug sections.
+//! Parses module scope: functions and directives.
 
 use crate::ast::{Function, Item};
 use crate::diagnostics::Severity;
@@ -61,9 +61,7 @@ impl Parser<'_> {
     /// Parses one function, variable declaration or directive of module scope.
     fn item(&mut self) -> Result<()> {
         if self.at(b'@') {
-            // `@@DWARF …`: a debug section of PTX before 2.0.
-            self.lexer.skip_line();
-            return Ok(());
+            return self.dwarf();
         }
         if self.token().kind != TokenKind::Dot {
             return self.unexpected();
@@ -130,28 +128,6 @@ impl Parser<'_> {
             }
         }
         self.expect(b';')
-    }
-
-    /// Skips the debug data of `.section name { … }`.
-    fn section(&mut self) -> Result<()> {
-        self.ast.sections = true;
-        self.lexer.bump();
-        if !matches!(self.token().kind, TokenKind::Dot | TokenKind::Word) {
-            return self.unexpected();
-        }
-        self.lexer.bump();
-        self.expect(b'{')?;
-        while !self.at(b'}') {
-            if matches!(
-                self.token().kind,
-                TokenKind::End | TokenKind::Bad | TokenKind::Punct(b'{')
-            ) {
-                return self.unexpected();
-            }
-            self.lexer.bump();
-        }
-        self.lexer.bump();
-        Ok(())
     }
 
     /// Parses `.alias name, aliasee;`.

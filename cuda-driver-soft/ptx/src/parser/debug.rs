@@ -1,0 +1,86 @@
+//! Skips debug sections: `.section`, and the `@@DWARF` lines of PTX before 2.0.
+
+use crate::lexer::TokenKind;
+
+use super::cursor::{Parser, Result};
+
+impl Parser<'_> {
+    /// Skips the debug data of `.section name { … }`.
+    pub(super) fn section(&mut self) -> Result<()> {
+        self.ast.sections = true;
+        self.lexer.bump();
+        if !matches!(self.token().kind, TokenKind::Dot | TokenKind::Word) {
+            return self.unexpected();
+        }
+        self.lexer.bump();
+        self.expect(b'{')?;
+        while !self.at(b'}') {
+            if matches!(
+                self.token().kind,
+                TokenKind::End | TokenKind::Bad | TokenKind::Punct(b'{')
+            ) {
+                return self.unexpected();
+            }
+            self.lexer.bump();
+        }
+        self.lexer.bump();
+        Ok(())
+    }
+
+    /// Skips `@@DWARF .section .name, "flags", @progbits`, or values such as `@@DWARF .4byte 1, .debug_info` in a
+    /// section.
+    pub(super) fn dwarf(&mut self) -> Result<()> {
+        if !self.is_ahead(b"@@DWARF") {
+            return self.unexpected();
+        }
+        for _token in ["@", "@", "DWARF"] {
+            self.lexer.bump();
+        }
+        match self.word() {
+            b".section" => return self.dwarf_section(),
+            b".byte" | b".quad" if self.ast.sections => {}
+            // The lexer takes the point and the digit for a number.
+            b".4" if self.ast.sections => {
+                self.lexer.bump();
+                if self.word() != b"byte" {
+                    return self.unexpected();
+                }
+            }
+            _ => return self.unexpected(),
+        }
+        self.lexer.bump();
+        loop {
+            if !matches!(
+                self.token().kind,
+                TokenKind::Int { .. } | TokenKind::Dot | TokenKind::Word
+            ) {
+                return self.unexpected();
+            }
+            self.lexer.bump();
+            if !self.accept(b',') {
+                return Ok(());
+            }
+        }
+    }
+
+    fn dwarf_section(&mut self) -> Result<()> {
+        let pos = self.pos();
+        self.lexer.bump();
+        if self.token().kind != TokenKind::Dot {
+            return self.unexpected();
+        }
+        self.lexer.bump();
+        self.expect(b',')?;
+        self.string()?;
+        self.expect(b',')?;
+        if !self.is_ahead(b"@progbits") {
+            return self.unexpected();
+        }
+        for _token in ["@", "progbits"] {
+            self.lexer.bump();
+        }
+        self.ast.sections = true;
+        self.deprecated(pos, (2, 0), "@@DWARF directive");
+        Ok(())
+    }
+}
