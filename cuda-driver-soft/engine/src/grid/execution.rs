@@ -26,7 +26,8 @@ pub enum Progress {
     /// There is no block that this thread may run, but other threads still run blocks. One of them will return another
     /// value.
     NothingToTake,
-    /// Blocks are left. Either the budget of the call is spent, or the call has ended early to release memory.
+    /// Blocks are left to take: the budget of the call is spent, the call has ended early to release memory, or another
+    /// thread has just put blocks back.
     BudgetSpent,
 }
 
@@ -49,7 +50,7 @@ const LEAST_BEGUN: u64 = 4;
 /// A launch in progress.
 pub struct Execution {
     pub(crate) started: StartedLaunch,
-    /// True if one thread at a time runs the blocks, so that results repeat.
+    /// True if one thread at a time runs the blocks, so that results repeat or because an observer needs it.
     ordered: bool,
     /// Locked by the thread that runs blocks, if `ordered`.
     turn: Mutex<()>,
@@ -65,8 +66,8 @@ impl Launch {
         }
     }
 
-    /// Prepares the launch for [`Execution::work`]; nothing runs yet. The execution has already ended if the kernel is
-    /// unsupported, the grid has no blocks, or a block has no threads or more than 1024.
+    /// Prepares the launch for [`Execution::work`]; nothing runs yet. The execution has already ended if the kernel or
+    /// a function that it can reach is unsupported, the grid has no blocks, or a block has no threads or more than 1024.
     pub fn start(self) -> Arc<Execution> {
         let isa = if Isa::available().any(|isa| isa == self.options.isa) {
             self.options.isa
@@ -221,7 +222,7 @@ impl Execution {
         self.started.queue.is_finished() && self.started.observation.end(|| self.started.fault())
     }
 
-    /// Returns the fault that ended the execution; of several faults, the one in the lowest block. Final once the
+    /// Returns the fault that ended the execution; of several faults, the one in the lowest cluster. Final once the
     /// execution is finished.
     pub fn fault(&self) -> Option<Fault> {
         self.started.fault()

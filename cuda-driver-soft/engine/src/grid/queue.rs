@@ -182,7 +182,8 @@ impl BlockQueue {
 
     /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it
     /// may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
-    /// clusters. Of the clusters in progress, `finished` have finished, too. `kernel` is the kernel's name, for the log.
+    /// clusters. First counts `finished` of the clusters in progress as finished. `kernel` is the kernel's name, for the
+    /// log.
     pub(crate) fn take(&self, kernel: &str, most: u64, finished: u64) -> Option<Taken> {
         let mut waiting = self.lock();
         if finished > 0 {
@@ -227,7 +228,8 @@ impl BlockQueue {
         Some(Taken::New(numbers, waiting.most_begun == 1))
     }
 
-    /// Puts back clusters that a worker has taken and not started. Of the clusters in progress, `finished` have finished.
+    /// Puts back clusters that a worker has taken and not started, and counts `finished` of the clusters in progress as
+    /// finished.
     pub(crate) fn settle(&self, unstarted: Range<u64>, finished: u64) {
         if unstarted.is_empty() && finished == 0 {
             return;

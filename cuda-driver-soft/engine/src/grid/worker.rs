@@ -163,8 +163,9 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Puts back the clusters that have not started, and counts the instructions and clusters that are done. They are
-    /// not counted after each cluster, because that takes longer than a small block runs.
+    /// Puts back the clusters that have not started, and counts the instructions and clusters that are done. Counting
+    /// them after each cluster would take longer than a small block runs; only a launch with a budget counts its
+    /// instructions that often.
     fn settle(&mut self) {
         self.count_steps();
         let unstarted = std::mem::replace(&mut self.next, 0..0);

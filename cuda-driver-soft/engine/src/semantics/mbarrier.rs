@@ -43,8 +43,7 @@ pub fn init(count: u32) -> u64 {
     object((count, count, 0, 0))
 }
 
-/// `mbarrier.expect_tx`: returns the object after it. The phase ends if all threads have arrived, and all these bytes,
-/// too.
+/// `mbarrier.expect_tx`: returns the object after it. The phase ends when all threads and all these bytes have arrived.
 pub fn expect_tx(before: u64, transactions: u32) -> u64 {
     let (expected, pending, tx, phase) = parts(before);
     settled((expected, pending, tx.wrapping_add(u64::from(transactions)), phase))
