@@ -221,6 +221,30 @@ fn pools_are_exported_and_imported() {
     is!(c, 0, cuMemFreeAsync(address, stream));
     is!(c, 0, cuStreamSynchronize(stream));
     is!(c, 0, cuMemPoolDestroy(hidden));
+    // A pointer can be imported only into an import of its own pool.
+    let mut strange = ptr::null_mut();
+    ok!(cuMemPoolCreate(&raw mut hidden, &raw const props));
+    ok!(cuMemPoolExportToShareableHandle(
+        (&raw mut fd).cast(),
+        hidden,
+        descriptor,
+        0
+    ));
+    // SAFETY: the export opened this descriptor for its caller.
+    let exported = unsafe { OwnedFd::from_raw_fd(fd) };
+    let number = fd as usize as *mut c_void;
+    ok!(cuMemPoolImportFromShareableHandle(
+        &raw mut strange,
+        number,
+        descriptor,
+        0
+    ));
+    drop(exported);
+    for wrong in [hidden, strange, pool] {
+        is!(c, 1, cuMemPoolImportPointer(&raw mut second, wrong, &raw mut data));
+    }
+    is!(c, 0, cuMemPoolDestroy(strange));
+    is!(c, 0, cuMemPoolDestroy(hidden));
     ok!(cuMemPoolImportPointer(&raw mut second, imported, &raw mut data));
     // The allocation and its import are the same memory at two addresses.
     assert_ne!(first, second);

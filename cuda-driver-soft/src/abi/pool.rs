@@ -336,9 +336,9 @@ exports! {
     ) {
         let out = c.out(out)?;
         let data = c.read(data.cast_const().cast::<[u8; ipc::BYTES]>())?;
-        pool::get(pool as usize)?;
+        let pool = pool::get(pool as usize)?.imported_identity()?;
         let context = context::current()?;
-        out.set(ipc::import_pooled(&context, &data)?);
+        out.set(ipc::import_pooled(&context, &data, pool)?);
         Ok(())
     }
 }

@@ -20,7 +20,8 @@ pub(crate) fn export(address: u64) -> Result<[u8; ipc::BYTES]> {
 /// `cuMemPoolExportPointer`
 pub(crate) fn export_pooled(address: u64) -> Result<[u8; ipc::BYTES]> {
     gate::healthy()?;
-    ipc::share(pool::exportable(address)?)
+    let (allocation, pool) = pool::exportable(address)?;
+    ipc::share_pooled(allocation, pool)
 }
 
 /// `cuIpcCloseMemHandle`: the last close of a handle unmaps the memory.

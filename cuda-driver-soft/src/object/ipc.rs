@@ -29,6 +29,8 @@ struct IpcHandle {
     identity: (u64, u64),
     /// Size of the allocation in bytes; 0 for an event.
     bytes: u64,
+    /// Device and inode number of the file of the memory's pool; 0 if there is none.
+    pool: (u64, u64),
 }
 
 impl IpcHandle {
@@ -38,6 +40,7 @@ impl IpcHandle {
             descriptor: file.descriptor(),
             identity: file.identity(),
             bytes,
+            pool: (0, 0),
         }
     }
 
@@ -45,7 +48,7 @@ impl IpcHandle {
         let mut all = MAGIC.to_vec();
         all.extend(self.process.to_le_bytes());
         all.extend(self.descriptor.to_le_bytes());
-        for number in [self.identity.0, self.identity.1, self.bytes] {
+        for number in [self.identity.0, self.identity.1, self.bytes, self.pool.0, self.pool.1] {
             all.extend(number.to_le_bytes());
         }
         let mut bytes = [0; BYTES];
@@ -61,6 +64,7 @@ impl IpcHandle {
             descriptor: (number(0)? >> 32) as i32,
             identity: (number(8)?, number(16)?),
             bytes: number(24)?,
+            pool: (number(32)?, number(40)?),
         })
     }
 
@@ -92,8 +96,19 @@ impl IpcHandle {
     }
 }
 
-/// Moves an allocation to shared memory, if it is not there yet, and returns a handle of it.
+/// `cuIpcGetMemHandle`
 pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
+    Ok(handle_of(allocation)?.encode())
+}
+
+/// `cuMemPoolExportPointer` of memory of the pool that the file with this identity represents.
+pub(crate) fn share_pooled(allocation: Allocation, pool: (u64, u64)) -> Result<[u8; BYTES]> {
+    let handle = handle_of(allocation)?;
+    Ok(IpcHandle { pool, ..handle }.encode())
+}
+
+/// Moves an allocation to shared memory, if it is not there yet, and returns a handle of it.
+fn handle_of(allocation: Allocation) -> Result<IpcHandle> {
     // Finish pending work before the memory moves.
     memory::drain_users(&allocation);
     let label = Label {
@@ -106,7 +121,7 @@ pub(crate) fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
         host::log!("shared memory is not available on this system");
         Error::CUDA_ERROR_NOT_SUPPORTED
     })?;
-    Ok(IpcHandle::of(file, allocation.bytes).encode())
+    Ok(IpcHandle::of(file, allocation.bytes))
 }
 
 /// `cuIpcOpenMemHandle`: returns the address in this process, which is the same for a handle that is already open.
@@ -133,12 +148,17 @@ pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     map(&mut mappings, context, &handle, file, origin)
 }
 
-/// `cuMemPoolImportPointer`: returns a new address each time. The exporting process can import its own pointer.
-pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
+/// `cuMemPoolImportPointer` into the pool that the file with this identity represents: returns a new address each time.
+/// The exporting process can import its own pointer.
+pub(crate) fn import_pooled(context: &Context, handle: &[u8; BYTES], pool: (u64, u64)) -> Result<u64> {
     let handle = IpcHandle::decode(handle).ok_or_else(|| {
         host::log!("not the exported pointer of a memory pool");
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
+    if handle.pool != pool {
+        host::log!("the exported pointer is memory of another pool: import that pool, and pass it");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
     let file = handle.open(Purpose::Allocation)?;
     map(&mut mappings::lock(), context, &handle, file, Origin::Pooled)
 }
@@ -250,6 +270,7 @@ mod tests {
             descriptor: 77,
             identity: (u64::MAX, 5),
             bytes: 1 << 40,
+            pool: (5, 6),
         };
         assert_eq!(IpcHandle::decode(&handle.encode()), Some(handle));
         assert_eq!(IpcHandle::decode(&[0; BYTES]), None);

@@ -286,6 +286,15 @@ impl Pool {
         Ok(descriptor)
     }
 
+    /// Returns the identity of an imported pool's file.
+    pub(crate) fn imported_identity(&self) -> Result<(u64, u64)> {
+        let file = self.shared.as_ref().filter(|_| self.is_imported);
+        file.map(SharedFile::identity).ok_or_else(|| {
+            host::log!("the pool is not imported: pass a pool of cuMemPoolImportFromShareableHandle");
+            Error::CUDA_ERROR_INVALID_VALUE
+        })
+    }
+
     /// `cuMemPoolSetAccess`: sets all of these accesses or, if one is invalid, none. A request is a device, or `None`
     /// for the host, and flags: 0 (no access) or 3 (read and write).
     pub(crate) fn set_access(&self, requests: &[(Option<i32>, u32)]) -> Result<()> {
@@ -468,17 +477,19 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
     Ok(made.handle)
 }
 
-/// `cuMemPoolExportPointer`: returns the allocation, which must belong to a pool that was exported.
-pub(crate) fn exportable(address: u64) -> Result<Allocation> {
+/// `cuMemPoolExportPointer`: returns the allocation, which must belong to a pool that was exported, and the identity of
+/// the pool's file.
+pub(crate) fn exportable(address: u64) -> Result<(Allocation, (u64, u64))> {
     let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     let pools = pools();
     let pooled = pools.allocations.get(&allocation.id);
-    if pooled.is_some_and(|pooled| pooled.pool.was_exported.load(Acquire)) {
-        Ok(allocation)
-    } else {
+    let pool = pooled.filter(|pooled| pooled.pool.was_exported.load(Acquire));
+    let file = pool.and_then(|pooled| pooled.pool.shared.as_ref());
+    let file = file.ok_or_else(|| {
         host::log!("{address:#x} does not belong to a memory pool that was exported: export the pool first");
-        Err(Error::CUDA_ERROR_INVALID_VALUE)
-    }
+        Error::CUDA_ERROR_INVALID_VALUE
+    })?;
+    Ok((allocation, file.identity()))
 }
 
 /// `cuMemPoolDestroy`: refuses a default pool. The pool's allocations stay valid until they are freed.
