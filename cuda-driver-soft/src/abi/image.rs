@@ -277,7 +277,7 @@ impl Jit {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES
-                    if number == 0 =>
+                    if value.is_null() =>
                 {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }

@@ -40,7 +40,7 @@ const THIS_FILE: &str = "cuda-driver-soft/src/check/origin.rs";
 
 /// The folders of the driver and of the crates that call it, relative to the folder that contains them. Paths are
 /// compared as well as names, because names have no crate if a program has line tables but no other debug information.
-const FOLDERS: [&str; 3] = ["cuda-driver-soft/", "cuda-driver-sys/", "src/"];
+const FOLDERS: [&str; 4] = ["cuda-driver-hooks/", "cuda-driver-soft/", "cuda-driver-sys/", "src/"];
 
 /// Returns the file and line of the first function in a backtrace that belongs to the program.
 fn caller(trace: &str) -> Option<String> {
@@ -121,8 +121,9 @@ mod tests {
                      1: create\n             at ./cuda-driver-soft/src/abi/context.rs:35:13\n   \
                      2: call_once<f, ()>\n             at /rustc/59807/library/core/src/ops/function.rs:250:5\n   \
                      3: cuCtxCreate_v2\n             at ./cuda-driver-soft/src/abi/mod.rs:93:9\n   \
-                     4: new\n             at ./src/context.rs:3:1\n   \
-                     5: mine\n             at ./tests/mine.rs:12:9\n";
+                     4: call\n             at ./cuda-driver-hooks/src/fail.rs:9:1\n   \
+                     5: new\n             at ./src/context.rs:3:1\n   \
+                     6: mine\n             at ./tests/mine.rs:12:9\n";
         assert_eq!(caller(trace).as_deref(), Some("./tests/mine.rs:12"));
         let windows = trace.replace("./", "C:\\work\\").replace('/', "\\");
         assert_eq!(caller(&windows).as_deref(), Some("C:\\work\\tests\\mine.rs:12"));

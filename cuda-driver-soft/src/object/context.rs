@@ -354,6 +354,7 @@ impl Context {
         self.serial.store(next_serial(), Relaxed);
         self.usage.store(1, Relaxed);
         *self.options() = ContextOptions::of(self.device);
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.alive.store(true, Relaxed);
     }
 

@@ -179,7 +179,7 @@ impl Library {
         let mut state = self.state();
         if state.without_context.is_none() {
             let loaded = Program::load(module, owner);
-            state.without_context = Some(loaded.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?);
+            state.without_context = Some(loaded.map_err(module::load_error)?);
         }
         state.without_context.clone().ok_or(Error::CUDA_ERROR_UNKNOWN)
     }

@@ -41,6 +41,15 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
     })
 }
 
+/// Logs an error of loading a program, and returns its result code.
+pub(crate) fn load_error(error: engine::LoadError) -> Error {
+    host::log!("{error}");
+    match error {
+        engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
+        engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
+    }
+}
+
 /// Loads a compiled module into a context, with the managed variables of another program if one is given. Waits for the
 /// context's work first if the module has variables in global memory.
 pub(crate) fn instantiate(
@@ -55,13 +64,7 @@ pub(crate) fn instantiate(
     }
     let owners = memory::owners_on(context.device);
     let quota = memory::quota(context.device, &owners);
-    let program = Program::load_within(module, context.id(), Some(quota), managed).map_err(|error| {
-        host::log!("{error}");
-        match error {
-            engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
-            engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
-        }
-    })?;
+    let program = Program::load_within(module, context.id(), Some(quota), managed).map_err(load_error)?;
     let module = TABLE.insert_with(|handle| Module {
         handle,
         context: Arc::downgrade(context),

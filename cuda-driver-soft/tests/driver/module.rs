@@ -213,6 +213,12 @@ fn single_compiler_options_with_value_0() {
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0, 300);
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 90)]).0, 0);
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0, 0);
+    // A list of names is missing only if its whole address is 0.
+    let names = CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES;
+    assert_eq!(load_ex(&good, &mut [(names, 0)]).0, 1);
+    if software() {
+        assert_eq!(load_ex(&good, &mut [(names, 1 << 32)]).0, 0);
+    }
     // The time in milliseconds is written into the value itself.
     let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
     let ms = f32::from_bits(values[0] as u32);

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::time::Duration;
 
-use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
 
 /// Kernels that store texel 1 of a texture object, and of a texture reference, in `out`.
@@ -128,4 +128,26 @@ fn all_references_of_a_module_end_with_it() {
     for reference in references {
         expect(unsafe { cuda().cuTexRefGetFlags(&mut flags, reference) }, 709);
     }
+}
+
+#[test]
+fn a_reset_primary_context_has_no_peer_access() {
+    if !software() {
+        return;
+    }
+    let name = "other_contexts::a_reset_primary_context_has_no_peer_access";
+    in_child(name, &[("CUDA_SOFT_DEVICES", "2")], || unsafe {
+        let cuda = cuda();
+        check(cuda.cuInit(0));
+        let (mut primary, mut other) = (null_mut(), null_mut());
+        check(cuda.cuCtxCreate(&mut other, 0, 1));
+        check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
+        check(cuda.cuCtxSetCurrent(primary));
+        check(cuda.cuCtxEnablePeerAccess(other, 0));
+        expect(cuda.cuCtxEnablePeerAccess(other, 0), 704);
+        check(cuda.cuDevicePrimaryCtxReset(0));
+        check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
+        check(cuda.cuCtxSetCurrent(primary));
+        check(cuda.cuCtxEnablePeerAccess(other, 0));
+    });
 }
