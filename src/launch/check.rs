@@ -47,12 +47,9 @@ pub(crate) fn compare(
     }
 }
 
-/// Returns true if packed values reach the end of the last parameter. The driver detects a buffer that is too long, but
-/// not one that is too short.
-#[inline]
-fn is_long_enough(given: &[ParamInfo], params: &[ParamInfo]) -> bool {
-    let end = |infos: &[ParamInfo]| infos.last().map_or(0, |info| info.offset + info.size);
-    end(given) >= end(params)
+/// Returns the end of the last of these arguments or parameters, in bytes.
+fn end(infos: &[ParamInfo]) -> usize {
+    infos.last().map_or(0, |info| info.offset + info.size)
 }
 
 /// Returns an error if the arguments of a launch do not fit the kernel's parameters. Errors name `function`; `name`
@@ -74,12 +71,18 @@ pub(crate) fn check_launch(
     }
     let compared = if !arguments.is_packed() || params.len() == given.len() {
         compare(arguments, param).map(drop)
-    } else if is_long_enough(&given, &params) {
-        // The caller may have packed one parameter as several values, so only the total length is compared. If the
-        // driver does not report parameters, `params` is empty.
+    } else if end(&given) >= end(&params) {
+        // The caller may have packed one parameter as several values, so only the total length is compared: the driver
+        // detects a buffer that is too long, but not one that is too short. If it does not report parameters, `params`
+        // is empty.
         Ok(())
-    } else {
+    } else if given.len() < params.len() {
         Err(ArgumentError::TooFew { given: given.len() })
+    } else {
+        Err(ArgumentError::TooShort {
+            given: end(&given),
+            expected: end(&params),
+        })
     };
     let error = match compared {
         // If the query of the parameters failed, the launch itself returns the driver's error.

@@ -25,6 +25,13 @@ pub enum ArgumentError {
         /// Number of arguments.
         given: usize,
     },
+    /// The packed arguments end before the kernel's last parameter does.
+    TooShort {
+        /// Bytes of the arguments.
+        given: usize,
+        /// Bytes of the parameters.
+        expected: usize,
+    },
     /// More arguments were given than the kernel has parameters.
     TooMany {
         /// Number of parameters.
@@ -56,6 +63,11 @@ impl fmt::Display for ArgumentError {
             Self::TooFew { given } => write!(
                 f,
                 "too few arguments: {given} given, but the kernel has more parameters"
+            ),
+            Self::TooShort { given, expected } => write!(
+                f,
+                "the packed arguments have {given} byte{}, but the kernel's parameters have {expected}",
+                plural(*given)
             ),
             Self::TooMany { expected } => {
                 write!(

@@ -82,9 +82,13 @@ impl<T> StreamBuffer<T> {
             // SAFETY: the stream is live, or a default one.
             let capture = unsafe { checked::stream_is_capturing(stream.as_raw()) }?;
             if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+                let function = match pool {
+                    Some(_) => Function::cuMemAllocFromPoolAsync,
+                    None => Function::cuMemAllocAsync,
+                };
                 return Err(Error::refused(
                     CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                    Function::cuMemAllocAsync,
+                    function,
                     Refusal::CapturedMemory,
                 ));
             }

@@ -279,8 +279,14 @@ fn launches_check_their_arguments_with_debug_assertions() {
     packed.push(buffer.ptr()).push(4_i32);
     let mut short = ParamBuffer::new();
     short.push(buffer.ptr());
+    let mut halves = ParamBuffer::new();
+    halves.push(1_u32).push(2_u32).push(3_u32);
     // SAFETY: the launches are refused before the driver is called.
     unsafe {
+        refused(
+            kernel.launch(&stream, one, &halves),
+            "the packed arguments have 12 bytes, but the kernel's parameters have 16",
+        );
         refused(
             kernel.launch(&stream, one, (buffer.ptr(), 4_i32)),
             "argument 1 has 4 bytes, but the kernel's parameter has 8",

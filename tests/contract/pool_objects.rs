@@ -3,6 +3,7 @@
 use cuda_driver::pool::PoolOptions;
 use cuda_driver::sys::{
     CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemPool_attribute as Attribute, CUresult, CUstreamCaptureMode,
+    Function,
 };
 use cuda_driver::virtual_memory::read_write;
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, MemPool, Stream, StreamBuffer, checked};
@@ -206,8 +207,21 @@ fn a_captured_stream_allocates_no_buffer() {
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the stream is live.
     unsafe { checked::stream_begin_capture(stream.as_raw(), mode) }.expect("a capture");
-    let error = StreamBuffer::<u32>::alloc(&context, &stream, 10).expect_err("a capture");
-    assert_eq!(error.code(), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    let pool = MemPool::new(device()).expect("a pool");
+    for (error, function) in [
+        (
+            StreamBuffer::<u32>::alloc(&context, &stream, 10),
+            Function::cuMemAllocAsync,
+        ),
+        (
+            StreamBuffer::<u32>::alloc_from(&pool, &context, &stream, 10),
+            Function::cuMemAllocFromPoolAsync,
+        ),
+    ] {
+        let error = error.expect_err("a capture");
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        assert_eq!(error.function(), function);
+    }
     // SAFETY: the stream is being captured, and the graph is destroyed once.
     unsafe { checked::stream_end_capture(stream.as_raw()).and_then(|graph| checked::graph_destroy(graph)) }
         .expect("the end of the capture");
