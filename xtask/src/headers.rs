@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::bindings;
 use crate::files::root;
@@ -152,9 +153,13 @@ pub(crate) fn nvrtc() -> Result<PathBuf, String> {
 
 /// Selects the pinned libclang, and returns the input of the generator.
 pub(crate) fn generator_input() -> Result<bindings::Input, String> {
+    static SELECTED: OnceLock<()> = OnceLock::new();
     let native = folder_of(&LIBCLANG)?;
-    // SAFETY: no other thread reads the environment at this point.
-    unsafe { std::env::set_var("LIBCLANG_PATH", &native) };
+    SELECTED.get_or_init(|| {
+        // SAFETY: Rust's readers of the environment lock it. Only libclang reads it without that lock, and bindgen loads
+        // libclang after this assignment, which happens once.
+        unsafe { std::env::set_var("LIBCLANG_PATH", &native) };
+    });
     Ok(bindings::Input {
         include: current()?,
         wrapper: root().join("cuda-driver-sys/wrapper.h"),
