@@ -31,7 +31,7 @@ pub enum Progress {
     BudgetSpent,
 }
 
-/// Instructions that a block runs before another one may start: the block may be waiting for that one.
+/// Instructions that a cluster runs before another one may start: the cluster may be waiting for that one.
 const PATIENCE: u64 = 1 << 22;
 /// [`PATIENCE`] for a kernel whose blocks see stores of other blocks.
 const SPIN_PATIENCE: u64 = 1 << 16;
@@ -197,7 +197,7 @@ impl Execution {
         let flight = address_space().enter();
         let _rounding = RoundingGuard::new();
         let worker_guard = queue.enter();
-        // Declared last, so that it is dropped directly after the code that uses the registers.
+        // Declared last, so that after a panic, too, it is dropped before the other guards.
         let upper_halves = UpperHalvesGuard;
         match Worker::new(&self.started, &flight) {
             Some(mut worker) => {

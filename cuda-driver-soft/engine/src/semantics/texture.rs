@@ -1,9 +1,9 @@
-//! Sampling of textures: addressing, weights, and filtering.
+//! Sampling of textures: addressing, weights, and filtering; and the conversion of texels that `sust.p` stores.
 //!
 //! The manual leaves many details open. This module computes what an H200 was seen to compute: coordinates of filtered
 //! texels have eight fraction bits, weights are multiples of 1/256, and sums are rounded once.
 //!
-//! | module | |
+//! | module | computes |
 //! | --- | --- |
 //! | [`place`] | the texels for a coordinate |
 //! | [`weights`] | the weights of up to eight texels |

@@ -39,8 +39,8 @@ pub fn axes(face: u32) -> [usize; 2] {
     }
 }
 
-/// Returns a direction that goes through the plane of its face this much farther along the [axes] of the face, on which
-/// the face is from -1 to 1.
+/// Returns a direction to another point in the plane of the same face: moved by these distances along the [axes] of the
+/// face, which extends from -1 to 1 on both.
 pub fn stepped(direction: [f32; 3], by: [f64; 2]) -> [f32; 3] {
     let (face, _) = face(direction);
     let major = f64::from(direction[(face / 2) as usize].abs());
