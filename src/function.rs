@@ -101,8 +101,8 @@ impl Function {
 
     /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)).
     ///
-    /// `arguments` is a tuple of values, a reference to a [`ParamBuffer`](crate::ParamBuffer), or a slice of pointers to
-    /// the values. The values are copied before the call returns. The current context is not changed: on the null
+    /// `arguments` is a tuple of values, a reference to a [`ParamBuffer`](crate::ParamBuffer), or a slice of pointers
+    /// to the values. The values are copied before the call returns. The current context is not changed: on the null
     /// stream, the caller must make one current; other streams do not need that.
     ///
     /// ```

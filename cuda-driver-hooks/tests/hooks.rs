@@ -413,8 +413,8 @@ fn library_over_a_library_has_options_of_its_own() {
     assert_ne!(library.number(), driver.number());
 }
 
-/// Interposers that call each other's libraries do not recurse forever, because a library's interposers do not see calls
-/// of that library that are made on their thread while they run.
+/// Interposers that call each other's libraries do not recurse forever, because a library's interposers do not see
+/// calls of that library that are made on their thread while they run.
 #[test]
 fn hooks_that_call_each_other_end() {
     static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());

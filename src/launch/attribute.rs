@@ -267,8 +267,8 @@ impl<'a> LaunchAttribute<'a> {
     ///
     /// # Safety
     /// The value must be valid for the attribute, and its handles for `'a`. The attribute must not be
-    /// `CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE`: the driver writes to its value, which launches only borrow. Use
-    /// [`checked::launch_kernel_ex`](crate::checked::launch_kernel_ex) for it.
+    /// `CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE`: the driver writes to its value, which launches only borrow.
+    /// Use [`checked::launch_kernel_ex`](crate::checked::launch_kernel_ex) for it.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: CUlaunchAttribute) -> Self {

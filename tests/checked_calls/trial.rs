@@ -187,8 +187,8 @@ impl Trial {
             .any(|word| word.starts_with("copied["))
     }
 
-    /// Returns true if the length of a slice is checked against that of another one: the first slice with the same count
-    /// that is not optional.
+    /// Returns true if the length of a slice is checked against that of another one: the first slice with the same
+    /// count that is not optional.
     pub(crate) fn must_match(&self, index: usize) -> bool {
         let Some((name, _)) = counter(&self.words[index]).filter(|_| is_slice(&self.words[index])) else {
             return false;

@@ -136,8 +136,8 @@ fn returned_values() {
     assert_eq!(last[1], 0);
     assert_eq!(occurrences(&down, 7), vec![100; 7], "6 to 0, a hundred times");
     assert_eq!(last[2], 6);
-    // Each exchange returns the value that the exchange before it stored, the first one the initial value; the last value
-    // stays.
+    // Each exchange returns the value that the exchange before it stored, the first one the initial value; the last
+    // value stays.
     let mut taken: BTreeSet<u32> = changed.iter().copied().collect();
     taken.insert(last[3]);
     let mut expected: BTreeSet<u32> = (0..n).collect();

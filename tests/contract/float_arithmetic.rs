@@ -121,8 +121,8 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
     }
 }
 
-/// Compares a table of results with the reference, and describes the first 40 differences. Prints a digest of the results
-/// if `CONTRACT_DIGESTS` is set.
+/// Compares a table of results with the reference, and describes the first 40 differences. Prints a digest of the
+/// results if `CONTRACT_DIGESTS` is set.
 fn compare<W: Width>(label: &str, names: &[String], seen: &[W], reference: impl Fn(usize, usize) -> (W, String)) {
     let mut c = Codes::new();
     let per = names.len();

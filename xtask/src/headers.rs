@@ -156,8 +156,8 @@ pub(crate) fn generator_input() -> Result<bindings::Input, String> {
     static SELECTED: OnceLock<()> = OnceLock::new();
     let native = folder_of(&LIBCLANG)?;
     SELECTED.get_or_init(|| {
-        // SAFETY: Rust's readers of the environment lock it. Only libclang reads it without that lock, and bindgen loads
-        // libclang after this assignment, which happens once.
+        // SAFETY: Rust's readers of the environment lock it. Only libclang reads it without that lock, and bindgen
+        // loads libclang after this assignment, which happens once.
         unsafe { std::env::set_var("LIBCLANG_PATH", &native) };
     });
     Ok(bindings::Input {

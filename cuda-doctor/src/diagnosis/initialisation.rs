@@ -198,8 +198,9 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
     Some(Problem::new(Cause::Permissions, Severity::Broken, text, advice))
 }
 
-/// Returns a problem if the library of NVIDIA's driver is loaded on Linux, but there is no device node of a GPU. Outside
-/// of containers, the machine must also have an NVIDIA GPU on its PCI bus, and must not be WSL or a Jetson board.
+/// Returns a problem if the library of NVIDIA's driver is loaded on Linux, but there is no device node of a GPU.
+/// Outside of containers, the machine must also have an NVIDIA GPU on its PCI bus, and must not be WSL or a Jetson
+/// board.
 fn missing_nodes(findings: &Findings) -> Option<Problem> {
     let system = &findings.system;
     let is_real = findings

@@ -50,8 +50,8 @@ pub enum AttemptResult {
         /// The reason: the system's message, where there is one, or the end of the process.
         message: String,
     },
-    /// The place was not tried, because an earlier one holds the driver, or because the process that examines the driver
-    /// did not start or did not get that far.
+    /// The place was not tried, because an earlier one holds the driver, or because the process that examines the
+    /// driver did not start or did not get that far.
     NotTried,
 }
 

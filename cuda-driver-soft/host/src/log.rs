@@ -40,8 +40,8 @@ pub fn write_log(line: fmt::Arguments<'_>) {
     messages::add(&line);
 }
 
-/// Writes a line for asynchronous work, which belongs to no call of this thread. The program's callbacks receive it when
-/// a call returns the error: see [`messages::report`].
+/// Writes a line for asynchronous work, which belongs to no call of this thread. The program's callbacks receive it
+/// when a call returns the error: see [`messages::report`].
 #[cold]
 pub fn write_log_of_work(line: &str) {
     if environment::log() {

@@ -6,7 +6,8 @@ use crate::names::Name;
 
 /// The meaning of a name.
 // `repr(u32)` makes copies faster. Symbols are copied for each operand. With a one-byte tag, several small stores would
-// write the bytes that the copy then reads with one wide load, and the processor cannot forward such stores to the load.
+// write the bytes that the copy then reads with one wide load, and the processor cannot forward such stores to the
+// load.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Symbol {

@@ -71,8 +71,8 @@ fn run(
     })
 }
 
-/// Waits until new work of a stream could begin: for the stream, for the legacy stream if the stream is blocking, and for
-/// the events that `cuCtxWaitEvent` has named.
+/// Waits until new work of a stream could begin: for the stream, for the legacy stream if the stream is blocking, and
+/// for the events that `cuCtxWaitEvent` has named.
 fn wait_like_work(stream: &StreamRef) {
     scheduler().wait(stream.submit(&[], Work::Join, 0));
 }
@@ -82,8 +82,8 @@ fn context_waits(stream: &StreamRef, waits: Waits) -> bool {
     waits == Waits::Synchronous && stream.context.is_synchronous()
 }
 
-/// Returns true if a copy is staged, because it can be and would otherwise wait for other work. A synchronous copy first
-/// waits for the work of its stream, as with driver 580, but not for the events that `cuCtxWaitEvent` has named.
+/// Returns true if a copy is staged, because it can be and would otherwise wait for other work. A synchronous copy
+/// first waits for the work of its stream, as with driver 580, but not for the events that `cuCtxWaitEvent` has named.
 fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<bool> {
     if !can_be_staged(to, from, bytes) || stream.starts_at_once() || context_waits(stream, waits) {
         return Ok(false);

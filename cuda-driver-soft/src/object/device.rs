@@ -122,8 +122,8 @@ impl Device {
 }
 
 /// Parses `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, and returns the four numbers;
-/// missing ones are 0. Like driver 580, reads hexadecimal numbers as C's `sscanf` does, with spaces before them, a plus sign
-/// and `0x`; digits behind the `0x` of the function may be missing.
+/// missing ones are 0. Like driver 580, reads hexadecimal numbers as C's `sscanf` does, with spaces before them, a plus
+/// sign and `0x`; digits behind the `0x` of the function may be missing.
 fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
     let number = |text: &str| {
         let text = text.trim_start();

@@ -110,8 +110,8 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
     Ok(())
 }
 
-/// Checks an access policy window of a stream or a launch: it has at most as many bytes as the device allows and a ratio
-/// from 0 to 1, and misses do not persist.
+/// Checks an access policy window of a stream or a launch: it has at most as many bytes as the device allows and a
+/// ratio from 0 to 1, and misses do not persist.
 pub(crate) fn check_window(window: &Window, device: &Device) -> Result<()> {
     let longest = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
     let word = |start: usize| std::array::from_fn(|i| window[start + i]);

@@ -276,8 +276,8 @@ fn insert(location: Location, memory: Arc<Physical>, is_shareable: bool, is_tile
     made.handle
 }
 
-/// Returns the memory with this handle. On driver 580, a released handle stays valid for queries and mappings as long as
-/// the memory is mapped.
+/// Returns the memory with this handle. On driver 580, a released handle stays valid for queries and mappings as long
+/// as the memory is mapped.
 pub(crate) fn get(handle: usize) -> Result<Arc<GenericAllocation>> {
     let found = TABLE.get(handle).ok();
     found.ok_or_else(|| {

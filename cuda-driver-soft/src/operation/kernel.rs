@@ -180,8 +180,8 @@ impl KernelLaunch {
     }
 
     /// Returns the same launch with other attributes. Returns an error if their access policy window is impossible, if
-    /// they change the cluster size to one that does not suit the kernel or the grid, or if they make a launch cooperative
-    /// whose blocks cannot all be resident at once.
+    /// they change the cluster size to one that does not suit the kernel or the grid, or if they make a launch
+    /// cooperative whose blocks cannot all be resident at once.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
         check_window(&attributes, self.ready.context.device)?;
         let cluster = cluster_of(&attributes);

@@ -1,5 +1,5 @@
-//! Staged copies: the call reads the source, and a task writes the bytes to the target in stream order, so that the host
-//! need not wait for the stream.
+//! Staged copies: the call reads the source, and a task writes the bytes to the target in stream order, so that the
+//! host need not wait for the stream.
 //!
 //! A copy is staged if it has `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, or if it [can be](can_be_staged) and would
 //! have to wait for other work.
@@ -12,8 +12,8 @@ use crate::operation::region::{Extent, Located, write_rows};
 use crate::state::error::{Error, Result};
 use engine::memory::address_space;
 
-/// The size of the largest copy that need not wait. Driver 580 on an H200 returns at once from a copy of 2 MiB and waits
-/// in a copy of 4 MiB.
+/// The size of the largest copy that need not wait. Driver 580 on an H200 returns at once from a copy of 2 MiB and
+/// waits in a copy of 4 MiB.
 const LARGEST: u64 = 2 << 20;
 
 /// The most bytes of copies that are staged at the same time; further copies wait.

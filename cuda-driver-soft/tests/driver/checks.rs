@@ -97,8 +97,8 @@ fn a_wait_for_an_mbarrier_does_not_release() {
     if !software() {
         return;
     }
-    // Thread 0 writes a word, and thread 32 reads it after a phase of an mbarrier, which ends when thread 0 or thread 64
-    // arrives. Only an arrival of thread 0 comes after the write.
+    // Thread 0 writes a word, and thread 32 reads it after a phase of an mbarrier, which ends when thread 0 or thread
+    // 64 arrives. Only an arrival of thread 0 comes after the write.
     let kernel = |writer: &str, third: &str| {
         let text = format!(
             ".version 8.0\n.target sm_90\n.address_size 64\n\

@@ -79,8 +79,8 @@ impl Cluster {
         self.blocks.iter().map(Block::steps).sum()
     }
 
-    /// Runs the blocks in turn until all have finished, until they have run about `share` instructions, or until a fault
-    /// or a deadlock.
+    /// Runs the blocks in turn until all have finished, until they have run about `share` instructions, or until a
+    /// fault or a deadlock.
     pub(super) fn run(
         &mut self,
         m: &mut Machine<'_>,

@@ -67,7 +67,8 @@ impl Launch {
     }
 
     /// Prepares the launch for [`Execution::work`]; nothing runs yet. The execution has already ended if the kernel or
-    /// a function that it can reach is unsupported, the grid has no blocks, or a block has no threads or more than 1024.
+    /// a function that it can reach is unsupported, the grid has no blocks, or a block has no threads or more than
+    /// 1024.
     pub fn start(self) -> Arc<Execution> {
         let isa = if Isa::available().any(|isa| isa == self.options.isa) {
             self.options.isa

@@ -182,8 +182,8 @@ impl BlockQueue {
 
     /// Takes the next cluster to run: the next parked one, or a new one if the parked one has run for so long that it
     /// may be waiting for another. If none is parked and blocks cannot see each other, takes up to `most` new
-    /// clusters. First counts `finished` of the clusters in progress as finished. `kernel` is the kernel's name, for the
-    /// log.
+    /// clusters. First counts `finished` of the clusters in progress as finished. `kernel` is the kernel's name, for
+    /// the log.
     pub(crate) fn take(&self, kernel: &str, most: u64, finished: u64) -> Option<Taken> {
         let mut waiting = self.lock();
         if finished > 0 {

@@ -38,7 +38,8 @@ impl HostRange {
     pub fn append_to(&self, to: &mut Vec<u8>) {
         let start = to.len();
         to.resize(start + self.bytes, 0);
-        // SAFETY: the range is valid for reads, as promised to `new`, and the new part of the vector has the same length.
+        // SAFETY: the range is valid for reads, as promised to `new`, and the new part of the vector has the same
+        // length.
         unsafe { access::copy(to[start..].as_mut_ptr(), self.address as *const u8, self.bytes) };
     }
 

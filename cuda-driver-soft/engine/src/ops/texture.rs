@@ -137,8 +137,8 @@ struct SamplePoint<'a> {
     offsets: [i64; 3],
 }
 
-/// Returns the result of `tex` or `tld4`: four components, and the predicate for resident texels. The predicate is false
-/// if a texel that contributes has no memory, and for `.f32` coordinates in an image of another shape.
+/// Returns the result of `tex` or `tld4`: four components, and the predicate for resident texels. The predicate is
+/// false if a texel that contributes has no memory, and for `.f32` coordinates in an image of another shape.
 fn sample(
     view: &mut Texels<'_, '_>,
     tex: &Tex,

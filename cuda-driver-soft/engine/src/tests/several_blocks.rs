@@ -64,8 +64,8 @@ fn the_lowest_fault_is_reported() {
     }
 }
 
-/// Counts `finished` blocks in progress as finished, and takes up to `most` new ones. Returns the number of the first and
-/// the number after the last; `None` if there are no new blocks to take.
+/// Counts `finished` blocks in progress as finished, and takes up to `most` new ones. Returns the number of the first
+/// and the number after the last; `None` if there are no new blocks to take.
 fn taken(queue: &BlockQueue, most: u64, finished: u64) -> Option<(u64, u64)> {
     match queue.take("k", most, finished) {
         Some(Taken::New(numbers, _)) => Some((numbers.start, numbers.end)),

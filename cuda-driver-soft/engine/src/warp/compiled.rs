@@ -323,8 +323,8 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
     })
 }
 
-/// Runs groups in compiled code from an address on: the rest of the running warp and all warps after it, as long as they
-/// end at the same place. Returns the result of the last one.
+/// Runs groups in compiled code from an address on: the rest of the running warp and all warps after it, as long as
+/// they end at the same place. Returns the result of the last one.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn call(
     context: &mut CompiledContext,

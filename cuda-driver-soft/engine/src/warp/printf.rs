@@ -208,7 +208,8 @@ fn exponent(value: f64, precision: usize) -> String {
     }
 }
 
-/// Formats a value as `0x1.8p+0`, with all its digits or with `precision` of them after the point, rounded half to even.
+/// Formats a value as `0x1.8p+0`, with all its digits or with `precision` of them after the point, rounded half to
+/// even.
 fn hexadecimal(value: f64, precision: Option<usize>) -> String {
     let bits = value.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));

@@ -1,5 +1,5 @@
-//! Anisotropic filtering: the mean of several samples along the longer axis of a [footprint](super::gradient::Footprint),
-//! at a level of detail for the shorter axis.
+//! Anisotropic filtering: the mean of several samples along the longer axis of a
+//! [footprint](super::gradient::Footprint), at a level of detail for the shorter axis.
 //!
 //! This is a model of an H200, fitted to its results. Samples are one texel of the level apart, and the outermost ones
 //! have the weight of the part of the axis that is left for them. If two levels are mixed, this holds for the smaller

@@ -64,8 +64,8 @@ fn logarithm(length: f64) -> f32 {
 pub struct Footprint {
     /// The level of detail for the length of the longer axis.
     pub longer: f32,
-    /// The level of detail for the length of the shorter axis, which is minus infinity if that length is 0. `None` if the
-    /// ellipse counts as a circle.
+    /// The level of detail for the length of the shorter axis, which is minus infinity if that length is 0. `None` if
+    /// the ellipse counts as a circle.
     pub shorter: Option<f32>,
     /// A vector along the longer axis.
     pub axis: [f64; 2],
@@ -73,8 +73,9 @@ pub struct Footprint {
 
 /// Returns the footprint of gradients in texels.
 ///
-/// An H200 estimates the length of the shorter axis by the area of the parallelogram that the gradients span, divided by
-/// the length of the longer axis. It does so for one and two dimensions only: in three, the footprint counts as a sphere.
+/// An H200 estimates the length of the shorter axis by the area of the parallelogram that the gradients span, divided
+/// by the length of the longer axis. It does so for one and two dimensions only: in three, the footprint counts as a
+/// sphere.
 pub fn footprint(x: [f32; 3], y: [f32; 3], axes: usize) -> Footprint {
     let [x, y] = [x, y].map(|gradient| gradient.map(f64::from));
     let (length, axis) = longest(x, y, true);
