@@ -88,11 +88,13 @@ fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRe
     if !can_be_staged(to, from, bytes) || stream.starts_at_once() || context_waits(stream, waits) {
         return Ok(false);
     }
-    if waits == Waits::Synchronous {
-        stream.drain();
-        observe_fault()?;
+    if waits == Waits::Asynchronous {
+        return Ok(true);
     }
-    Ok(!stream.starts_at_once())
+    stream.drain();
+    observe_fault()?;
+    // Work that other threads have submitted meanwhile is no reason to return before the copy.
+    Ok(stream.context.is_held())
 }
 
 /// Copies a row of bytes. `host` turns an address and a length into memory of the program, which the caller keeps

@@ -342,6 +342,12 @@ impl Context {
         scheduler().wait_all(&tails);
     }
 
+    /// Returns true if an event that `cuCtxWaitEvent` has named holds new work.
+    pub(crate) fn is_held(&self) -> bool {
+        let gate = self.queues().gate();
+        !scheduler().are_done(&[gate])
+    }
+
     /// Returns true if all work of the context is done.
     pub(crate) fn is_idle(&self) -> bool {
         let tails = self.queues().all_tails();

@@ -142,6 +142,11 @@ impl Queues {
         }
     }
 
+    /// Returns the task that all new work waits for, or 0.
+    pub(crate) fn gate(&self) -> TaskId {
+        self.gate
+    }
+
     /// Returns the tasks that new work of a queue waits for.
     pub(crate) fn before(&self, queue: QueueId) -> Vec<TaskId> {
         let mut before = self.tails(queue);
