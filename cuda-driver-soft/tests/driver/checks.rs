@@ -92,42 +92,6 @@ fn a_thread_has_one_session() {
     assert_eq!(begin(Checks::RACE).finish(), []);
 }
 
-#[test]
-fn a_wait_for_an_mbarrier_does_not_release() {
-    if !software() {
-        return;
-    }
-    // Thread 0 writes a word, and thread 32 reads it after a phase of an mbarrier, which ends when thread 0 or thread
-    // 64 arrives. Only an arrival of thread 0 comes after the write.
-    let kernel = |writer: &str, third: &str| {
-        let text = format!(
-            ".version 8.0\n.target sm_90\n.address_size 64\n\
-             .shared .align 8 .b64 barrier;\n.shared .u32 word;\n\
-             .entry k() {{\n.reg .pred %p<4>; .reg .u32 %t, %v; .reg .b64 %s;\n\
-             mov.u32 %t, %tid.x;\n\
-             setp.eq.u32 %p0, %t, 0; setp.eq.u32 %p1, %t, 32; setp.eq.u32 %p2, %t, 64;\n\
-             @%p0 mbarrier.init.shared.b64 [barrier], 1;\n\
-             bar.sync 0;\n\
-             @%p0 bra WRITER; @%p1 bra READER; @%p2 bra THIRD; ret;\n\
-             WRITER: st.shared.u32 [word], 1;\n{writer}\nret;\n\
-             THIRD: {third}\nret;\n\
-             READER: mbarrier.test_wait.parity.shared.b64 %p3, [barrier], 0;\n\
-             @!%p3 bra READER;\nld.shared.u32 %v, [word];\nret;\n}}\n"
-        );
-        let checks = begin(Checks::RACE);
-        let context = Context::new();
-        let kernel = Kernel::from_ptx(&std::ffi::CString::new(text).unwrap(), "k");
-        check(kernel.launch(1, 96, null_mut(), &mut []));
-        check(unsafe { cuda().cuCtxSynchronize() });
-        drop(context);
-        checks.finish()
-    };
-    let arrive = "mbarrier.arrive.shared.b64 %s, [barrier];";
-    assert_eq!(kernel(arrive, ""), []);
-    let found = kernel("mbarrier.test_wait.parity.shared.b64 %p3, [barrier], 0;", arrive);
-    assert_eq!(found.len(), 1, "{found:?}");
-}
-
 /// Runs a kernel that writes managed memory, and tells the checker that the program then reads that memory: after a
 /// wait for the kernel if `waits` is true. Returns the findings.
 fn read_managed_memory(waits: bool) -> Vec<Finding> {

@@ -163,16 +163,7 @@ impl Plan {
                     one.element = mem.ty.size();
                 }
                 Op::Mbarrier { op, .. } => {
-                    // A wait only acquires, and a change of the expected bytes is relaxed.
-                    let releases = matches!(
-                        op,
-                        MbarrierOp::Arrive
-                            | MbarrierOp::ArriveExpectTx
-                            | MbarrierOp::ArriveDrop
-                            | MbarrierOp::ArriveDropExpectTx
-                            | MbarrierOp::CopiesArrive
-                            | MbarrierOp::CopiesArriveNoInc
-                    );
+                    let releases = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval | MbarrierOp::PendingCount);
                     one.release = releases.then_some(Reach::Cluster);
                     one.needs_value = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval);
                     one.element = 8;
