@@ -188,7 +188,7 @@ fn graphs_of_one_thread(load: &Load, functions: Functions, thread: u32) {
     let mut cells = 0;
     unsafe {
         check(cuda.cuMemAlloc(&mut cells, 12));
-        check(cuda.cuMemsetD32(cells, 0, 3));
+        check(cuda.cuMemsetD32Async(cells, 0, 3, streams[0]));
         for round in 1..=load.launches / 10 {
             let graphs = [
                 looping(functions, cells, limit, &called),
