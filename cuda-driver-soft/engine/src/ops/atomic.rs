@@ -1,7 +1,7 @@
 //! Handlers of atomic operations, such as `atom.global.add.u32`.
 //!
-//! The lanes of a warp run the operation one after the other, lowest first, which is also the order on a GPU if their
-//! addresses are equal.
+//! The results are those of lanes that run the operation one after the other, lowest first, which is also the order on
+//! a GPU if their addresses are equal.
 
 use super::memory::{Access, places, widened};
 use crate::code::handlers::{Body, Copies, Handlers, Rare};

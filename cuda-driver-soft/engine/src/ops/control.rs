@@ -1,5 +1,5 @@
-//! Handlers of branches, guards, traps and fences. The handlers of calls, returns, barriers and other instructions that
-//! the scheduler (`warp`) runs only leave the instruction to it.
+//! Handlers of branches, guards, traps, fences, and the check that a launch has clusters. The handlers of calls,
+//! returns, barriers and other instructions that the scheduler (`warp`) runs only leave the instruction to it.
 
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};
@@ -18,7 +18,8 @@ pub(crate) fn branch() -> Handlers {
     Rare::compile::<Branch>()
 }
 
-/// Returns the handlers of `@p` on an instruction other than `bra`, which follows. Operands are as for [`branch`].
+/// Returns the handlers of the guard `@p` of the next instruction, which is not a `bra`. Operands are as for
+/// [`branch`].
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
 }
@@ -49,7 +50,8 @@ pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
 }
 
-/// Returns the handlers of a barrier for all threads of the block, which the scheduler runs; `mods` is its number.
+/// Returns the handlers of a plain `bar.sync`, which the scheduler runs: for all threads of the block, with a constant
+/// number, which is `mods`.
 pub(crate) fn barrier() -> Handlers {
     Rare::compile::<Barrier>()
 }

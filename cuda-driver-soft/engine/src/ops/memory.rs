@@ -17,7 +17,7 @@ use ptx::ir::{MemMods, Order, RegClass, Space};
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
 
-/// The properties of a load or store. They are packed into [`Inst::mods`].
+/// The properties of a load, a store or an atomic operation. They are packed into [`Inst::mods`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     /// The space.

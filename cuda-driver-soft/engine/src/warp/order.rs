@@ -41,7 +41,7 @@ pub(super) struct HeldFault {
     pub(super) split: Split,
     /// The first instruction of the step in the kernel, and the one after its last.
     pub(super) insts: (u32, u32),
-    /// [`Machine::fault`]
+    /// The fault, as [`Machine::fault`] had it.
     pub(super) fault: Option<(FaultKind, usize)>,
 }
 
@@ -140,7 +140,7 @@ impl Order {
         !self.faults.is_empty()
     }
 
-    /// Returns true if only lanes run that are in the same rounds of loops.
+    /// Returns true if lanes in later rounds of loops wait for the others.
     pub(super) fn is_in_step(&self) -> bool {
         self.in_step
     }

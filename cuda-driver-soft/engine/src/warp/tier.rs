@@ -128,7 +128,9 @@ pub(crate) fn describe(launch: &Launch, code: &Code) -> String {
         return "not compiled: reads a clock\n".to_owned();
     }
     let Some(variant) = variant(launch, 16, false) else {
-        return "not compiled: clusters, blocks smaller than a warp, or groups of lanes that span rows\n".to_owned();
+        return "not compiled: clusters, blocks smaller than a warp, groups of lanes that span rows, or warps that span \
+                rows in a kernel whose results depend on the order of lanes\n"
+            .to_owned();
     };
     let body = module.functions.get(code.id.0 as usize).and_then(|f| f.body());
     body.and_then(|body| compile::describe(module, body, code, variant, order == Order::OfInterpreter))
