@@ -23,6 +23,15 @@ pub(super) enum Order {
     GreaterOrEqual,
 }
 
+/// A predicate operand of an instruction.
+#[derive(Clone, Copy)]
+enum PredicateSource {
+    /// A register. The predicate is negated if the second field is true.
+    Register(Reg, bool),
+    /// The same value in all lanes.
+    Constant(bool),
+}
+
 impl Order {
     /// Returns the comparison of the operands in reverse order.
     pub(super) fn mirrored(self) -> Order {
@@ -112,13 +121,14 @@ impl Emitter<'_> {
             Op::Or { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Or),
             Op::Xor { ty: Type::Pred } => self.logic_on_masks(inst, BoolOp::Xor),
             Op::Not { ty: Type::Pred } | Op::Mov { ty: Type::Pred } => {
-                let (Some(a), [Some(d)]) = (inst.srcs.first().and_then(|s| self.mask_of(s)), inst.dsts.as_slice())
-                else {
+                let ([a], [Some(d)]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
                     return false;
                 };
-                let flip = matches!(inst.op, Op::Not { .. });
-                self.copy_mask_of(a, Gpr::AX);
-                if flip {
+                let Some(a) = self.predicate_source(a) else {
+                    return false;
+                };
+                self.copy_predicate(a, Gpr::AX);
+                if matches!(inst.op, Op::Not { .. }) {
                     self.asm.alu(Alu::Xor, Width::Bits32, Gpr::AX, Word::Imm(self.full()));
                 }
                 self.set_mask(*d, Gpr::AX);
@@ -138,10 +148,29 @@ impl Emitter<'_> {
         (self.class(found.0) == ptx::ir::RegClass::Pred && !self.is_alias(found.0)).then_some(found)
     }
 
-    fn copy_mask_of(&mut self, (reg, negated): (Reg, bool), to: Gpr) {
-        self.copy_mask(reg, to);
-        if negated {
-            self.asm.alu(Alu::Xor, Width::Bits32, to, Word::Imm(self.full()));
+    /// Returns a predicate operand, which can be a constant.
+    fn predicate_source(&self, operand: &Operand) -> Option<PredicateSource> {
+        match operand {
+            Operand::Imm(bits) => Some(PredicateSource::Constant(bits & 1 != 0)),
+            operand => self
+                .mask_of(operand)
+                .map(|(reg, negated)| PredicateSource::Register(reg, negated)),
+        }
+    }
+
+    /// Writes the mask of a predicate operand to a machine register.
+    fn copy_predicate(&mut self, source: PredicateSource, to: Gpr) {
+        match source {
+            PredicateSource::Register(reg, negated) => {
+                self.copy_mask(reg, to);
+                if negated {
+                    self.asm.alu(Alu::Xor, Width::Bits32, to, Word::Imm(self.full()));
+                }
+            }
+            PredicateSource::Constant(value) => {
+                let mask = if value { self.full() } else { 0 };
+                self.asm.constant(to, u64::from(mask.cast_unsigned()));
+            }
         }
     }
 
@@ -154,18 +183,18 @@ impl Emitter<'_> {
         let ([a, b], [Some(d)]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
             return false;
         };
-        let (Some(a), Some(b)) = (self.mask_of(a), self.mask_of(b)) else {
+        let (Some(a), Some(b)) = (self.predicate_source(a), self.predicate_source(b)) else {
             return false;
         };
-        self.copy_mask_of(a, Gpr::AX);
+        self.copy_predicate(a, Gpr::AX);
         self.combine(op, b, Gpr::AX);
         self.set_mask(*d, Gpr::AX);
         true
     }
 
     /// Combines the mask in `to` with another one.
-    fn combine(&mut self, op: BoolOp, with: (Reg, bool), to: Gpr) {
-        self.copy_mask_of(with, Gpr::CX);
+    fn combine(&mut self, op: BoolOp, with: PredicateSource, to: Gpr) {
+        self.copy_predicate(with, Gpr::CX);
         let alu = match op {
             BoolOp::And => Alu::And,
             BoolOp::Or => Alu::Or,
@@ -191,7 +220,7 @@ impl Emitter<'_> {
         };
         let with = match (bool_op, rest) {
             (None, []) => None,
-            (Some(op), [third]) => match self.mask_of(third) {
+            (Some(op), [third]) => match self.predicate_source(third) {
                 Some(mask) => Some((op, mask)),
                 None => return false,
             },

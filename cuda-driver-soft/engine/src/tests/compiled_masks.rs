@@ -110,6 +110,56 @@ fn loops_that_lanes_leave_one_by_one() {
 }
 
 #[test]
+fn constant_predicates() {
+    let first = "setp.gt.s32 %p2, %r10, 0;";
+    for op in [
+        "mov.pred %p2, 0;",
+        "mov.pred %p2, 1;",
+        "mov.pred %p2, -1;",
+        "not.pred %p2, 0;",
+        "not.pred %p2, -1;",
+        "and.pred %p2, %p2, 0;",
+        "and.pred %p2, -1, %p2;",
+        "or.pred %p2, %p2, -1;",
+        "or.pred %p2, 0, %p2;",
+        "xor.pred %p2, %p2, 0;",
+        "xor.pred %p2, %p2, -1;",
+    ] {
+        let read = "selp.u32 %r20, %r12, 7, %p2; not.pred %p3, %p2; selp.u32 %r21, %r12, 9, %p3;";
+        for body in [
+            format!("{first} {op} {read}"),
+            // Only some lanes run the instruction.
+            format!("{first} setp.lt.u32 %p1, %r12, 5; @%p1 bra join; {op} join: {read}"),
+            // Each round of a loop that lanes leave one by one sets the predicate again.
+            format!(
+                "and.b32 %r13, %r10, 7; {first}
+                round: {op} selp.u32 %r15, %r11, 0, %p2; add.u32 %r20, %r20, %r15; setp.gt.s32 %p2, %r11, 0; add.u32 %r21, %r21, 1;
+                setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; selp.u32 %r14, %r12, 7, %p2; add.u32 %r20, %r20, %r14;"
+            ),
+        ] {
+            check(&body, true);
+            if Isa::available().any(|isa| isa == Isa::Wide) {
+                // The interpreter runs it no more often than a comparison, which is always compiled.
+                let called = |body: &str| {
+                    let (counts, _) = counts(&format!("{LOAD} {body} {STORE}"), Engine::Compiled { lanes: 16 });
+                    counts.called
+                };
+                let comparison = body.replace(op, "setp.ne.u32 %p2, %r10, %r11;");
+                assert_eq!(called(&body), called(&comparison), "{body}");
+            }
+        }
+    }
+    for third in ["0", "-1"] {
+        check(
+            &format!(
+                "setp.lt.and.u32 %p2|%p3, %r10, %r11, {third}; selp.u32 %r20, %r12, 7, %p2; selp.u32 %r21, %r12, 9, %p3;"
+            ),
+            true,
+        );
+    }
+}
+
+#[test]
 fn guards_and_calls_of_the_interpreter() {
     for condition in [
         "setp.lt.u32 %p1, %r12, 5;",
