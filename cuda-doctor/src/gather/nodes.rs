@@ -1,5 +1,5 @@
 //! Finds device nodes, and checks access to them. A folder below `/dev` that cannot be listed is reported in place of
-//! its nodes.
+//! its nodes. A node that cannot be examined is reported with the error.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -29,8 +29,22 @@ pub(super) fn find(surroundings: &Surroundings, user: Option<&User>) -> Vec<Node
 
 fn add(surroundings: &Surroundings, user: Option<&User>, path: &str, depth: u32, nodes: &mut Vec<Node>) {
     let file = paths::below(&surroundings.root, path);
-    let Ok(metadata) = fs::metadata(&file) else {
-        return;
+    let metadata = match fs::metadata(&file) {
+        Ok(metadata) => metadata,
+        // A link can name a node that does not exist.
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => {
+            nodes.push(Node {
+                path: path.to_owned(),
+                mode: None,
+                owner: None,
+                group: None,
+                access: Access::Failed {
+                    message: error.to_string(),
+                },
+            });
+            return;
+        }
     };
     let permissions = Permissions::of(&metadata);
     // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may

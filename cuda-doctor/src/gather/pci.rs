@@ -18,9 +18,7 @@ const DISPLAY: &str = "0x03";
 /// Returns NVIDIA's GPUs, or `None` if the bus cannot be listed.
 pub(super) fn gpus(surroundings: &Surroundings) -> Option<Vec<Gpu>> {
     let root = &surroundings.root;
-    if !paths::below(root, DEVICES).is_dir() {
-        return None;
-    }
+    fs::read_dir(paths::below(root, DEVICES)).ok()?;
     let gpu = |address: String| {
         let value = |name: &str| {
             let text = paths::read(root, &format!("{DEVICES}/{address}/{name}"))?;

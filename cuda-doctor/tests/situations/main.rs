@@ -309,6 +309,24 @@ fn a_folder_that_may_not_be_listed() {
     tree.open_folder("dev/nvidia-caps");
 }
 
+#[test]
+fn nodes_that_cannot_be_examined() {
+    let tree = Tree::new("loop")
+        .gpu(Some("nvidia"))
+        .kernel_module(VERSION)
+        .nodes(0o666)
+        .driver(VERSION);
+    for (link, node) in [("nvidia-modeset", "nvidia-modeset"), ("nvidia-nvswitch0", "nowhere")] {
+        std::os::unix::fs::symlink(node, tree.root().join("dev").join(link)).expect("a link");
+    }
+    let report = Report::new(&tree, Driver::Gpu);
+    // The link names itself.
+    report.assert_text("/dev/nvidia-modeset");
+    report.assert_text("cannot be opened: Too many levels of symbolic links");
+    // A link to nothing is not a node.
+    assert!(!report.text.contains("nvidia-nvswitch0"), "{}", report.text);
+}
+
 /// Returns true if the nodes of a tree belong to root and group 44. Only tests that run as root can set this owner.
 fn root_owns_nodes(tree: &Tree) -> bool {
     use std::os::unix::fs::MetadataExt as _;
