@@ -188,7 +188,7 @@ impl StreamRef {
     pub(crate) fn id(&self) -> u64 {
         match self.queue {
             QueueId::Legacy => self.context.id() << 8 | LEGACY as u64,
-            QueueId::PerThread(thread) => (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48),
+            QueueId::PerThread(thread) => (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 32),
             QueueId::Created(handle) => handle as u64,
         }
     }
