@@ -14,7 +14,7 @@ use crate::{Borrowed, Context, DevicePtr, DeviceSlice, Module, Result, checked};
 /// A texture reference, to which texels can be bound. CUDA deprecates references, and only the PTX of older programs
 /// has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
 ///
-/// A reference of a module keeps that module loaded. [`new`](Self::new) creates a reference that belongs to no module.
+/// A reference of a module keeps that module loaded, unless the module is [`Borrowed`]. [`new`](Self::new) creates a reference that belongs to no module.
 pub struct TextureReference {
     raw: sys::CUtexref,
     /// `None` for a reference that belongs to no module, and for a borrowed one.
@@ -176,8 +176,8 @@ impl TextureReference {
     /// ([`cuTexRefSetFormat`](checked::tex_ref_set_format)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if `channels` is not 1, 2 or 4. Driver 580 accepts any format here, and
-    /// checks it when memory is bound.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if `channels` is not 1, 2 or 4. Driver 580 accepts any format here. It checks
+    /// the format of a module's reference when memory is bound.
     #[inline]
     #[doc(alias = "cuTexRefSetFormat")]
     #[track_caller]
@@ -532,7 +532,7 @@ impl TextureReference {
         })
     }
 
-    /// Releases ownership of the handle. The reference to the module or context is leaked, so that it stays alive.
+    /// Releases ownership of the handle. The module or context is leaked, so that the handle stays valid.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUtexref {

@@ -105,7 +105,7 @@ fn min_and_max_s64() {
     let input: Vec<i64> = wide(500, 4).iter().map(|x| x.cast_signed()).collect();
     let (data, cells) = (gpu.upload(&input), gpu.upload(&[0_i64, 0]));
     let mut arguments = arguments![data, 500_u32, cells];
-    // The last block has no number, and the one before it has fewer than threads.
+    // The last block has no elements of the input, and the block before it has fewer elements than threads.
     gpu.launch(kernel, [5, 1, 1], [128, 1, 1], 0, &mut arguments);
     let expected = [
         input.iter().min().copied().unwrap_or(0),

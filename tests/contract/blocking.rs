@@ -131,8 +131,8 @@ fn calls_that_wait_alone() {
     check("cuMemcpyDtoD with SYNC_MEMOPS", &mut || call!(cuMemcpyDtoD(a, to, 64)));
 }
 
-/// In a context with `CU_CTX_SYNC_MEMOPS`, synchronous copies and fills of device memory wait, which return immediately
-/// otherwise.
+/// In a context with `CU_CTX_SYNC_MEMOPS`, synchronous copies within device memory and fills of it wait. In others, they
+/// return immediately.
 #[test]
 fn a_context_that_waits() {
     child!("a_context_that_waits", { a_context_that_waits_alone() });
@@ -204,14 +204,14 @@ fn calls_that_return_at_once_alone() {
         c.that(!waited, || format!("{label} waited"));
     };
     check("cuStreamQuery", 600, &mut || call!(cuStreamQuery(s)));
-    check("cuStreamQuery of the null stream", 600, &mut || {
+    check("cuStreamQuery of the legacy stream", 600, &mut || {
         call!(cuStreamQuery(ptr::null_mut()))
     });
     check("cuMemAlloc", 0, &mut || call!(cuMemAlloc(&raw mut address, 1 << 20)));
     let mut free = 0;
     ok!(cuMemGetInfo(&raw mut free, ptr::null_mut()));
     let large = (1 << 30).min(free / 4);
-    check("cuMemAlloc of 1 GiB", 0, &mut || {
+    check(&format!("cuMemAlloc of {large} bytes"), 0, &mut || {
         call!(cuMemAlloc(&raw mut address, large))
     });
     check("cuMemAllocAsync", 0, &mut || {
@@ -262,27 +262,29 @@ fn calls_that_return_at_once_alone() {
 }
 
 #[test]
-fn the_null_stream_and_the_others() {
-    child!("the_null_stream_and_the_others", {
-        the_null_stream_and_the_others_alone()
+fn the_legacy_stream_and_the_others() {
+    child!("the_legacy_stream_and_the_others", {
+        the_legacy_stream_and_the_others_alone()
     });
 }
 
-fn the_null_stream_and_the_others_alone() {
+fn the_legacy_stream_and_the_others_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (blocking, non_blocking) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
-    // The null stream and a non-blocking stream do not wait for each other.
+    // The legacy stream and a non-blocking stream do not wait for each other.
     let waited = waits(non_blocking, LONG, || {
         is!(c, 0, cuStreamQuery(ptr::null_mut()));
         is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
         is!(c, 0, cuStreamSynchronize(blocking));
         is!(c, 600, cuStreamQuery(non_blocking));
     });
-    c.that(!waited, || "the null stream waited for a non-blocking one".to_owned());
+    c.that(!waited, || "the legacy stream waited for a non-blocking one".to_owned());
     let waited = waits(blocking, SHORT, || is!(c, 0, cuStreamSynchronize(ptr::null_mut())));
-    c.that(waited, || "the null stream did not wait for a blocking one".to_owned());
-    // Work in a blocking stream waits for the null stream; work in a non-blocking one does not.
+    c.that(waited, || {
+        "the legacy stream did not wait for a blocking one".to_owned()
+    });
+    // Work in a blocking stream waits for the legacy stream; work in a non-blocking one does not.
     let waited = waits(ptr::null_mut(), SHORT, || {
         let mut e = ptr::null_mut();
         is!(c, 0, cuEventCreate(&raw mut e, 0));
@@ -290,11 +292,11 @@ fn the_null_stream_and_the_others_alone() {
         is!(c, 0, cuStreamSynchronize(blocking));
     });
     c.that(waited, || {
-        "a blocking stream did not wait for the null stream".to_owned()
+        "a blocking stream did not wait for the legacy stream".to_owned()
     });
     let waited = waits(ptr::null_mut(), LONG, || is!(c, 0, cuStreamSynchronize(non_blocking)));
     c.that(!waited, || {
-        "a non-blocking stream waited for the null stream".to_owned()
+        "a non-blocking stream waited for the legacy stream".to_owned()
     });
 }
 
@@ -394,7 +396,7 @@ fn a_module_is_loaded_after_a_waiting_stream() {
     });
 }
 
-/// Copies and frees that wait for work also wait for the events that `cuCtxWaitEvent` has named, as new work does.
+/// Copies and frees that wait for work also wait for the events that were passed to `cuCtxWaitEvent`, as new work does.
 /// Synchronisations and queries of other streams do not.
 #[test]
 fn events_that_a_context_waits_for() {
@@ -448,7 +450,7 @@ fn events_that_a_context_waits_for_alone() {
     check("cuStreamSynchronize", 0, false, &mut || {
         call!(cuStreamSynchronize(other))
     });
-    check("cuStreamSynchronize of the null stream", 0, false, &mut || {
+    check("cuStreamSynchronize of the legacy stream", 0, false, &mut || {
         call!(cuStreamSynchronize(ptr::null_mut()))
     });
     check("cuStreamQuery", 0, false, &mut || call!(cuStreamQuery(other)));
@@ -503,7 +505,8 @@ fn events_of_another_context_alone() {
     });
 }
 
-/// A copy from pageable memory that would wait reads its source at once, up to a size between 2 and 4 MiB.
+/// An asynchronous copy from pageable memory reads its source at once if it has at most 2 MiB, whatever its stream waits
+/// for. A copy of 4 MiB waits.
 #[test]
 fn staged_copies() {
     child!("staged_copies", { staged_copies_alone() });
@@ -558,7 +561,7 @@ fn staged_copies_alone() {
             }
         }
     }
-    // A synchronous copy waits for the work of its stream.
+    // A synchronous copy waits, however small it is.
     let source = [1_u8; 64];
     for busy in [legacy, blocking] {
         let waited = waits(busy, SHORT, || ok!(cuMemcpyHtoD(memory, source.as_ptr().cast(), 64)));

@@ -6,9 +6,9 @@
 //! registers are allocated block by block: the first edge to a block decides which registers hold which values there,
 //! and later edges conform.
 //!
-//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue. After some
-//! exits, the row of a scalar has only the value of the first lane; the warp completes it before the interpreter reads
-//! it. The interpreter also runs most instructions that are not compiled, and each access that the quick check of its
+//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue, with one
+//! exception: after some exits, the row of a scalar has only the value of the first lane, and the warp completes it
+//! before the interpreter reads it. The interpreter also runs most instructions that are not compiled, and each access that the quick check of its
 //! bounds does not accept, so that there is one place where an access can fail.
 //!
 //! iced-x86 encodes samples of each kind of instruction once per process, and rare instructions each time. It was
@@ -29,7 +29,7 @@
 //! | `again` | groups that begin again in the second section |
 //! | `rounds` | counts of the rounds of loops |
 //! | `groups` | the beginning and end of the code, and the step from group to group |
-//! | `masks` | the blocks in which some lanes of a group can run |
+//! | `masks` | the blocks at which some lanes of a group can wait while others run |
 //! | `masked` | the code for some lanes of a group |
 //! | `value` | sources of instructions |
 //! | `scalar` | arithmetic on the first lane of a group |
@@ -168,7 +168,7 @@ use std::collections::BTreeSet;
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
 
-/// Number of instructions of the largest kernels that are compiled. Each exit of the code writes all live registers,
+/// Limit on the instructions of a kernel that is compiled. Each exit of the code writes all live registers,
 /// so that the size of the code grows faster than that of the kernel.
 #[cfg(target_arch = "x86_64")]
 const MOST_INSTS: usize = 8_192;
@@ -247,7 +247,8 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
     let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
-    // Lanes that part change the order of accesses, and the lanes that run an instruction together.
+    // If lanes part, accesses can happen in another order, and other lanes can run an instruction together. In kernels
+    // that can see this, all lanes keep in step.
     let in_step = ordered || plan.source.body.insts.iter().any(depends_on_active_lanes);
     let masked = if in_step { Vec::new() } else { masked_regions(plan) };
     let choices = Choices {

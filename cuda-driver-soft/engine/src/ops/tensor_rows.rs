@@ -5,7 +5,7 @@
 use crate::tensor_map::{Mode, TensorMap};
 use std::ops::Range;
 
-/// Limit on the bytes of a box, padding included. No block has as much shared memory.
+/// Limit on the bytes of a box, padding included. No block has that much shared memory.
 const MOST_BYTES: u64 = 1 << 20;
 /// Limit on the elements of a box in one dimension, and on the channels of a pixel.
 const MOST_ELEMENTS: u16 = 256;
@@ -43,13 +43,13 @@ pub(super) struct Layout {
     pub(super) rows: u32,
     /// Distance between rows in bytes: rows shorter than the swizzle span are padded to it.
     pub(super) pitch: u32,
-    /// Rows of each pixel: for an interleaved tensor, whose rows are single slices of 16 or 32 bytes, the slices that
-    /// the box has in dimension 0; else 1.
+    /// Rows of each pixel. If the tensor is interleaved, a row is one slice of 16 or 32 bytes, and this is the number of
+    /// slices that the box has in dimension 0; else it is 1.
     slices: u32,
 }
 
 impl Layout {
-    /// Returns the layout.
+    /// Returns the shape in shared memory of a map's box.
     ///
     /// # Errors
     /// Returns the problem if no copy can use the map: a kernel may have changed it.

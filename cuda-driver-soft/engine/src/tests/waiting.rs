@@ -7,7 +7,8 @@ fn bench(body: &str, isa: Isa) -> Bench {
     Bench::text(&format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}"), isa)
 }
 
-/// Runs `k(u64 out)` in slices, as the driver does, and returns the first four words of `out`.
+/// Runs `k(u64 out)` in slices, as the driver does, with each instruction set of this CPU. Returns the first four words
+/// of `out`, which must not depend on the instruction set.
 fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
     let mut results = Vec::new();
     on_each_isa(|isa| {
@@ -18,7 +19,9 @@ fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
         assert_eq!(execution.fault().map(|f| f.to_string()), None);
         results.push(bench.get(out, 4, u32::from_le_bytes));
     });
-    results.swap_remove(0)
+    let first = results.swap_remove(0);
+    assert!(results.iter().all(|result| *result == first), "{first:?} {results:?}");
+    first
 }
 
 /// Runs `k(u64 out)` with a budget, and returns the fault that must end it.
@@ -30,8 +33,8 @@ fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
     Bench::run(launch).fault().expect("a fault")
 }
 
-/// Threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes diverge and reconverge.
-/// The threads before them set the word.
+/// Returns a kernel whose threads from `first` on wait for the word at `out`, in a loop in which even and odd lanes
+/// diverge and reconverge. The threads before `first` set the word.
 fn parting_loop(first: u32) -> String {
     format!(
         ".visible .entry k(.param .u64 out) {{

@@ -147,6 +147,7 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
     space.fill16(address as u64, 0x0102, 50).unwrap();
     space.unregister(address).unwrap();
     assert!(space.unregister(address).is_err());
+    space.unregister(address.wrapping_add(200)).unwrap();
     assert_eq!(&memory[..4], &[2, 1, 2, 1]);
     let pinned = space.alloc(AllocationKind::Pinned, 1, 64).unwrap();
     space.fill32(pinned, 0x0403_0201, 16).unwrap();
