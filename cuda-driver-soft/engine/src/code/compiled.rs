@@ -281,7 +281,24 @@ pub(crate) struct CompiledContext {
     pub(crate) frames: *const *mut u8,
     /// The end of the frames of this call: [`frames`](Self::frames) when all groups have ended.
     pub(crate) frames_end: *const *mut u8,
-    /// The address from which this call runs each group.
+    /// The place of the first warp's frame among the frames of this call.
+    pub(crate) first_frame: *const *mut u8,
+    /// Number of warps of this call.
+    pub(crate) warps: u64,
+    /// The code passes a barrier by itself as long as its warps have run fewer instructions than this in the call. It
+    /// passes none if this is 0. Only code for groups of 32 lanes passes barriers.
+    pub(crate) limit: u64,
+    /// Instructions that the warps have run from the beginning of the call to the last barrier that the code has passed
+    /// by itself, including such barriers.
+    pub(crate) passed: u64,
+    /// Number of barriers that the code has passed by itself in this call.
+    pub(crate) barriers: u64,
+    /// The last of these barriers, in the form that the code returns.
+    pub(crate) passed_at: u64,
+    /// The code after the barrier at which the first group has ended; null if the code does not pass it by itself, and
+    /// without a meaning if the group has not ended at a barrier.
+    pub(crate) behind: *const u8,
+    /// The address from which this call runs each group, since the last barrier that the code has passed by itself.
     pub(crate) entry: *const u8,
     /// The end of the first group, in the form that the code returns; 0 if the first group has not ended. The code
     /// continues with the next group only if a group ends there.
@@ -326,9 +343,11 @@ pub(crate) struct CompiledContext {
 }
 
 impl CompiledContext {
-    /// Begins with the first of `count` warps, whose frames are at `first`.
-    pub(crate) fn begin_frames(&mut self, first: *const *mut u8, count: usize) {
+    /// Begins with the first of `count` warps, whose frames are at `first`. See [`limit`](Self::limit).
+    pub(crate) fn begin_frames(&mut self, first: *const *mut u8, count: usize, limit: u64) {
         (self.frames, self.frames_end) = (first, first.wrapping_add(count));
+        (self.first_frame, self.warps) = (first, count as u64);
+        (self.limit, self.passed, self.barriers) = (limit, 0, 0);
     }
 
     /// Returns the number of warps of this call before the running one. `first` is as for

@@ -11,6 +11,9 @@ use super::site::Site;
 use ptx::ir::FuncId;
 use std::fmt;
 
+/// Number of barriers of a block.
+const BARRIERS: u32 = 16;
+
 /// A decoded function.
 pub(crate) struct Code {
     /// The function in its module.
@@ -74,6 +77,15 @@ impl Code {
             }
         }
         self
+    }
+}
+
+impl Code {
+    /// Returns true if an instruction is a plain barrier with a valid number.
+    pub(crate) fn is_plain_barrier(&self, at: u32) -> bool {
+        let inst = self.insts.get(at as usize);
+        let action = inst.and_then(|inst| self.actions.get(inst.aux as usize));
+        matches!(action, Some(Action::Barrier(barrier)) if barrier.plain().is_some_and(|id| id < BARRIERS))
     }
 }
 

@@ -5,7 +5,7 @@ use super::masks::Masks;
 use super::registers::{CONTEXT, Kind, State};
 use super::rounds::Rounds;
 use super::sections::{Restart, Section};
-use super::sites::{Shared, Site};
+use super::sites::{Passage, Shared, Site};
 use super::stubs::Stub;
 use super::uniforms::uniforms_of;
 use crate::code::compiled::{CompiledContext, CompiledLoop, CompiledWait, Exit};
@@ -98,6 +98,9 @@ pub(super) struct Emitter<'a> {
     pub(super) epilogue: Label,
     /// The code that goes on to the next group.
     pub(super) next: Label,
+    /// The code that runs when all warps of the call have ended at the same place, in code for groups of 32 lanes.
+    pub(super) over: Label,
+    pub(super) passages: Vec<Passage>,
     /// The constants that are in the context, by their index in [`CompiledContext::uniforms`].
     pub(super) uniforms: Vec<(Constant, u8)>,
     windows: u32,
@@ -135,7 +138,7 @@ const LATER: usize = usize::MAX - 1;
 impl<'a> Emitter<'a> {
     pub(super) fn new(input: &'a Input<'a>) -> Self {
         let mut asm = Assembler::new();
-        let (epilogue, next) = (asm.label(), asm.label());
+        let [epilogue, next, over] = [(); 3].map(|()| asm.label());
         let constants = input.code.constants.iter();
         Emitter {
             asm,
@@ -164,6 +167,8 @@ impl<'a> Emitter<'a> {
             pooled: IdMap::default(),
             epilogue,
             next,
+            over,
+            passages: Vec::new(),
             uniforms: uniforms_of(input.code),
             windows: 0,
             rounds: Rounds::of(input.plan, input.map, !input.masked.is_empty()),
@@ -225,6 +230,7 @@ impl<'a> Emitter<'a> {
         self.prologue();
         self.section();
         self.finish_meetings();
+        self.finish_barriers();
         let ways = self.ways();
         let mut waits = self.waits();
         if let Some(restart) = self.restart {
@@ -345,6 +351,7 @@ impl<'a> Emitter<'a> {
             } else {
                 self.asm.jump(label);
             }
+            self.bind_passage(at, entry);
             if let Some(restart) = self.restart.filter(|_| number == 0) {
                 self.asm.bind_to(restart.entry, entry);
             }
@@ -435,6 +442,10 @@ impl<'a> Emitter<'a> {
                                 RunBy::MachineCode
                             },
                         );
+                        let has_entry = self.has_entry_behind(number, at);
+                        if exit == Exit::Barrier {
+                            self.record_passage(at, has_entry);
+                        }
                         let kept = self.kept_behind(number, exit, at);
                         let spread: Vec<Reg> = live.iter().copied().filter(|reg| !kept.contains(reg)).collect();
                         self.exit_now(&live, &spread, at, exit, rest);
@@ -577,15 +588,19 @@ impl<'a> Emitter<'a> {
     /// the entry after the barrier, where the code usually continues: see
     /// [`Compiled`](crate::code::compiled::Compiled).
     fn kept_behind(&self, number: usize, exit: Exit, at: u32) -> Vec<Reg> {
-        let Some(next) = self.pieces.get(number + 1).filter(|_| exit == Exit::Barrier) else {
-            return Vec::new();
-        };
-        if self.is_left_at_once(next) || self.begin_of(next) != at + 1 {
+        if exit != Exit::Barrier || !self.has_entry_behind(number, at) {
             return Vec::new();
         }
+        let next = &self.pieces[number + 1];
         let mut live = self.live_at(next.block, next.steps.start);
         live.retain(|reg| matches!(self.kind(*reg), Kind::Scalar(..)));
         live
+    }
+
+    /// Returns true if the code can be entered after the instruction `at`, which ends this piece.
+    fn has_entry_behind(&self, number: usize, at: u32) -> bool {
+        let next = self.pieces.get(number + 1);
+        next.is_some_and(|next| !self.is_left_at_once(next) && self.begin_of(next) == at + 1)
     }
 
     /// Returns true if a piece begins with an instruction at which the code leaves.
@@ -609,6 +624,9 @@ impl<'a> Emitter<'a> {
         }
         let exit = if self.masked { Exit::Parted } else { exit };
         self.asm.constant(Gpr::AX, u64::from(at) | (exit as u64) << 32);
+        if exit == Exit::Barrier && self.is_whole_warp() {
+            self.name_passage(at);
+        }
         // After such an exit, the code may continue with the next group.
         self.asm.jump(match exit {
             Exit::Barrier | Exit::End => self.next,

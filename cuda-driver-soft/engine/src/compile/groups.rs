@@ -1,7 +1,8 @@
 //! The beginning and the end of compiled code, and the step from one group of lanes to the next.
 //!
 //! One call of the code can run many groups of a block one after another: all from the same instruction on, as long as
-//! each ends at the same barrier or at the end of the kernel.
+//! each ends at the same barrier or at the end of the kernel. After a barrier, the code can go on with the first group
+//! again: see `barriers`.
 
 use super::assembler::{Alu, Gpr, Mem, Shift, When, Width, Word};
 use super::emitter::Emitter;
@@ -71,6 +72,9 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Test, WIDE, Gpr::CX, Word::Gpr(Gpr::CX));
         self.asm.jump_when(When::NotEqual, self.epilogue);
         self.asm.store(8, expected, Gpr::AX);
+        if self.is_whole_warp() {
+            self.asm.store(8, field(offset_of!(CompiledContext, behind)), Gpr::SI);
+        }
         self.asm.jump(again);
     }
 
@@ -94,12 +98,12 @@ impl Emitter<'_> {
     }
 
     /// Adds the code that runs after a barrier or the end of the kernel, for groups that are whole warps. `AX` is the
-    /// value to return.
+    /// value to return, and `SI` the place after the barrier: see [`name_passage`](Self::name_passage).
     fn next_warp(&mut self) {
         self.asm.alu(Alu::Add, WIDE, FRAMES, Word::Imm(8));
         self.asm
             .alu(Alu::Cmp, WIDE, FRAMES, value(offset_of!(CompiledContext, frames_end)));
-        self.asm.jump_when(When::Equal, self.epilogue);
+        self.asm.jump_when(When::Equal, self.over);
         let [steps, total] = [offset_of!(CompiledContext, steps), offset_of!(CompiledContext, total)].map(field);
         self.asm.alu(Alu::Mov, WIDE, Gpr::DX, Word::Mem(steps));
         self.asm.store(8, total, Gpr::DX);
@@ -110,7 +114,7 @@ impl Emitter<'_> {
     }
 
     /// Sets the quantum of a group, and `CX` to it.
-    fn begin_share(&mut self) {
+    pub(super) fn begin_share(&mut self) {
         let share = value(offset_of!(CompiledContext, share));
         self.asm.alu(Alu::Mov, WIDE, Gpr::CX, share);
         self.asm.store(8, field(offset_of!(CompiledContext, quantum)), Gpr::CX);

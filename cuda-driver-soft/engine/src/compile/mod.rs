@@ -29,6 +29,7 @@
 //! | `again` | groups that begin again in the second section |
 //! | `rounds` | counts of the rounds of loops |
 //! | `groups` | the beginning and end of the code, and the step from group to group |
+//! | `barriers` | barriers that the code passes by itself |
 //! | `masks` | the blocks at which some lanes of a group can wait while others run |
 //! | `masked` | the code for some lanes of a group |
 //! | `value` | sources of instructions |
@@ -48,7 +49,7 @@
 //! | `elements` | loads and stores |
 //! | `atomic` | atomic operations whose results nothing reads |
 //! | `lanes` | the places of lanes in memory, and their check |
-//! | `sites` | the places of instructions that all groups of a warp run together |
+//! | `sites` | the places of instructions that all groups of a warp run together, and of barriers |
 //! | `meet` | the code of these instructions |
 //! | `collective` | the code of those that are operations across lanes |
 //! | `alone` | the same operations in groups of 32 lanes |
@@ -71,6 +72,8 @@ mod approximate;
 mod assembler;
 #[cfg(target_arch = "x86_64")]
 mod atomic;
+#[cfg(target_arch = "x86_64")]
+mod barriers;
 #[cfg(target_arch = "x86_64")]
 mod branch;
 #[cfg(target_arch = "x86_64")]

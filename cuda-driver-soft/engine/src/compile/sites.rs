@@ -1,4 +1,4 @@
-//! The places in compiled code of the instructions that all groups of a warp run together.
+//! The places in compiled code of the instructions that all groups of a warp run together, and of barriers.
 
 use super::assembler::Label;
 use ptx::ir::Reg;
@@ -26,4 +26,13 @@ pub(super) struct Shared {
     pub(super) part: Label,
     /// Begins the next round with the first group, at the address in `DX`.
     pub(super) restart: Label,
+}
+
+/// A barrier that the code passes by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage {
+    /// The barrier in the interpreter's code.
+    pub(super) at: u32,
+    /// The entry after the barrier.
+    pub(super) behind: Label,
 }

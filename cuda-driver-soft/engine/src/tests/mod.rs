@@ -8,6 +8,7 @@ mod compiled;
 mod compiled_again;
 mod compiled_arithmetic;
 mod compiled_atomics;
+mod compiled_barriers;
 mod compiled_branches;
 mod compiled_collectives;
 mod compiled_faults;

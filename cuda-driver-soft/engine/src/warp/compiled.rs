@@ -195,8 +195,9 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
     let Some(frame) = warp.frames[0].as_mut() else {
         return 1;
     };
-    // The compiled code counts these instructions.
+    // The compiled code counts these instructions, and those up to the last barrier that it has passed.
     let before = m.steps;
+    m.steps += context.passed;
     let lanes = context.running(running.lanes);
     // Groups that run an instruction together use the caches of the warp.
     let together = lanes == FULL && m.group_caches.len() > 1;
@@ -210,6 +211,9 @@ unsafe fn interpret(context: *mut CompiledContext, first: u32, end: u32, address
         m.called_steps += u64::from(end - first);
     }
     m.steps = before;
+    if m.has_freed_much() {
+        context.limit = 0;
+    }
     match event {
         Event::Stop => {}
         Event::Act if lanes == FULL => return MISSING,
@@ -300,6 +304,13 @@ fn first_context(m: &mut Machine<'_>, code: &Code, compiled: &Compiled) -> Box<C
         in_warp: 0,
         frames: std::ptr::null(),
         frames_end: std::ptr::null(),
+        first_frame: std::ptr::null(),
+        warps: 0,
+        limit: 0,
+        passed: 0,
+        barriers: 0,
+        passed_at: 0,
+        behind: std::ptr::null(),
         entry: std::ptr::null(),
         expected: 0,
         share: 0,
@@ -402,7 +413,7 @@ pub(super) fn run_each(
         (context.group, context.mask) = (group as u64, group_mask << (group * lanes));
         (context.quantum, context.steps) = (context.group_quanta[group], context.group_steps[group]);
         (context.in_warp, context.expected, context.total) = (1, 0, 0);
-        context.begin_frames(std::ptr::null(), 1);
+        context.begin_frames(std::ptr::null(), 1, 0);
         context.local = m.spaces.local.host().wrapping_add(group * lanes * stride as usize);
         context.halves = base.wrapping_add(2 * lanes * group);
         let warps = std::slice::from_mut(warp);

@@ -1,20 +1,15 @@
 //! Runs all threads of a block in compiled code, from barrier to barrier.
 //!
 //! As long as all groups of lanes end at the same barrier or at the end of the kernel, the state of the warps is not
-//! updated: the warps are *behind*. Otherwise each warp continues on its own from the instructions at which its groups
-//! have ended.
+//! updated: the warps are *behind*. Code for groups of 32 lanes passes most of these barriers by itself. Otherwise each
+//! warp continues on its own from the instructions at which its groups have ended.
 
 use super::compiled::{GroupEnds, begin, call, context, end_of, run_each};
 use super::frame::{Frames, MOST_WARPS, WarpPosition};
 use super::{Split, Warp};
-use crate::code::action::Action;
 use crate::code::compiled::Exit;
-use crate::code::function::Code;
 use crate::code::machine::Machine;
 use crate::lanes::{FULL, LANES};
-
-/// Number of barriers of a block.
-const BARRIERS: u32 = 16;
 
 /// The reason why [`run`] has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,15 +101,22 @@ pub(crate) fn run(
     let mut context = context(m, frames, code, compiled, block, share);
     let result = loop {
         (context.frame, context.halves) = (bases[0], bases[0]);
-        context.begin_frames(bases.as_ptr(), warps.len());
+        context.begin_frames(bases.as_ptr(), warps.len(), end.saturating_sub(m.steps));
         let from = compiled.code.address().wrapping_add(entry.offset);
         let result = call(&mut context, m, frames, code, compiled, from, block, warps);
+        if context.barriers > 0 {
+            m.steps += context.passed;
+            m.compiled_steps += context.passed - context.barriers * warps.len() as u64;
+            at = end_of(context.passed_at).0 + 1;
+            // There is an entry after each barrier that the code passes by itself.
+            entry = compiled.entry_after(entry, at).unwrap_or(entry);
+        }
         if !context.is_over() {
             break result;
         }
         let next = match end_of(result) {
             (_, Exit::End) => None,
-            (barrier, _) if is_plain(code, barrier) => Some(barrier + 1),
+            (barrier, _) if code.is_plain_barrier(barrier) => Some(barrier + 1),
             _ => break result,
         };
         let steps = (context.total + context.steps) / groups;
@@ -167,13 +169,4 @@ pub(crate) fn run(
     }
     m.context = Some(context);
     PhaseEnd::Apart
-}
-
-/// Returns true if an instruction is a plain barrier with a valid number.
-fn is_plain(code: &Code, at: u32) -> bool {
-    let action = code
-        .insts
-        .get(at as usize)
-        .and_then(|inst| code.actions.get(inst.aux as usize));
-    matches!(action, Some(Action::Barrier(barrier)) if barrier.plain().is_some_and(|id| id < BARRIERS))
 }
