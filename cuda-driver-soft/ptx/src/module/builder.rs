@@ -103,15 +103,4 @@ impl<'a> ModuleBuilder<'a> {
             Item::Alias { name, aliasee, pos } => self.alias(*name, *aliasee, *pos),
         }
     }
-
-    /// Makes a declared function an alias of another function, as `.alias` requests.
-    fn alias(&mut self, name: Name, aliasee: Name, pos: Pos) {
-        let Some(target) = self.globals.get(&aliasee).copied() else {
-            return self.error(pos, format!("Unknown symbol '{}'", self.text(aliasee)));
-        };
-        match self.globals.get_mut(&name) {
-            Some(global) => global.symbol = target.symbol,
-            None => self.error(pos, format!("Unknown symbol '{}'", self.text(name))),
-        }
-    }
 }

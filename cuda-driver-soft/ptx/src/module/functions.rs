@@ -1,11 +1,18 @@
 //! Builds the functions of a module: their declarations, parameters and static variables.
 
-use crate::ast::{DeclSpace, DeclType, Function, Statement};
+use std::ops::Range;
+
+use crate::ast::{DeclSpace, DeclType, Function, Pos, Statement};
+use crate::diagnostics::MAX_MESSAGE_BYTES;
 use crate::ir::{FuncId, Linkage, Space, Type, VarId};
+use crate::names::Name;
 use crate::scopes::Symbol;
 use crate::unit::{Global, Signature, alignment, layout_end};
 
 use super::builder::ModuleBuilder;
+
+/// The declarations of a function's parameters and return parameters.
+type Prototype<'a> = (&'a Range<u32>, &'a Range<u32>);
 
 impl ModuleBuilder<'_> {
     /// Declares a function, and the `.global`, `.const` and `.shared` variables in its body.
@@ -36,7 +43,9 @@ impl ModuleBuilder<'_> {
                     let message = format!("Duplicate definition of function '{name}'");
                     return self.error(function.pos, message);
                 }
-                if let Some(message) = self.disagreement(&before, function) {
+                let declared = (&function.params, &function.returns);
+                for part in self.differences((&before.params, &before.returns), declared) {
+                    let message = format!("Inconsistent prototypes of '{name}', {part} differ");
                     self.error(function.pos, message);
                 }
                 if signature.defined {
@@ -136,38 +145,93 @@ impl ModuleBuilder<'_> {
         }
     }
 
-    /// Returns a message if two declarations of a function differ.
-    fn disagreement(&self, before: &Signature, function: &Function) -> Option<String> {
-        let name = self.text(function.name);
-        let differ = |part: &str| Some(format!("Inconsistent prototypes of '{name}', {part} differ"));
-        let pairs = [
-            (
-                self.ast.vars(&before.params),
-                self.ast.vars(&function.params),
-                "parameter",
-            ),
-            (
-                self.ast.vars(&before.returns),
-                self.ast.vars(&function.returns),
-                "return parameter",
-            ),
-        ];
-        for (a, b, kind) in pairs {
+    /// Makes a declared function an alias of another function, as `.alias` requests.
+    pub(super) fn alias(&mut self, name: Name, aliasee: Name, pos: Pos) {
+        let mut found = [None, None];
+        for (found, name) in found.iter_mut().zip([name, aliasee]) {
+            let Some(global) = self.globals.get(&name) else {
+                return self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
+            };
+            *found = match global.symbol {
+                Symbol::Function(id) => Some(id),
+                _ => None,
+            };
+        }
+        let [alias, target] = [name, aliasee].map(|name| self.text(name));
+        let [Some(own), Some(id)] = found else {
+            let variables = [&alias, &target]
+                .into_iter()
+                .zip(found)
+                .filter(|(_, found)| found.is_none());
+            for (variable, _) in variables {
+                self.error(pos, format!("Cannot define alias to variable object '{variable}'"));
+            }
+            return;
+        };
+        let [before, function] = [own, id].map(|id| self.functions[id.0 as usize].clone());
+        if before.name != name {
+            // Prototypes are compared once for each alias, so that the time is linear in the text.
+            let other = self.ast.names.text_up_to(before.name, MAX_MESSAGE_BYTES);
+            return self.error(
+                pos,
+                format!("'{alias}' is already aliased to '{other}' and cannot be redefined"),
+            );
+        }
+        let mut errors = Vec::new();
+        if before.defined {
+            errors.push(format!("Illegal redefinition of function '{alias}' as alias"));
+        }
+        if name == aliasee {
+            errors.push("Cannot alias a function to itself".to_owned());
+        } else {
+            for (name, signature) in [(&alias, &before), (&target, &function)] {
+                if signature.entry {
+                    errors.push(format!("Cannot define alias to entry function '{name}'"));
+                }
+            }
+            for part in self.differences((&before.params, &before.returns), (&function.params, &function.returns)) {
+                errors.push(format!(
+                    "Mismatch in prototype of alias '{alias}' and aliasee '{target}'. {part} differ(s)"
+                ));
+            }
+            let scope = match function.linkage {
+                Linkage::Weak => Some(".weak"),
+                Linkage::Extern => Some(".extern"),
+                _ => None,
+            };
+            if let Some(scope) = scope {
+                errors.push(format!("Function '{target}' with {scope} scope cannot be aliased"));
+            }
+        }
+        if let Some(global) = self.globals.get_mut(&name) {
+            global.symbol = Symbol::Function(id);
+        }
+        for message in errors {
+            self.error(pos, message);
+        }
+    }
+
+    /// Returns the parts in which two prototypes differ.
+    fn differences(&self, one: Prototype<'_>, other: Prototype<'_>) -> Vec<&'static str> {
+        let mut parts = Vec::new();
+        for (a, b) in [(one.0, other.0), (one.1, other.1)] {
+            let (a, b) = (self.ast.vars(a), self.ast.vars(b));
             if a.len() != b.len() {
-                return differ("number of parameters");
+                parts.push("number of parameters");
+                continue;
             }
             for (a, b) in a.iter().zip(b) {
-                if a.space != b.space {
-                    return differ(&format!("{kind} state space"));
-                }
                 if a.ty != b.ty || a.dims != b.dims || a.vec != b.vec {
-                    return differ(&format!("{kind} types"));
+                    parts.push("parameter types");
                 }
                 if alignment(a) != alignment(b) {
-                    return differ(&format!("{kind} alignment"));
+                    parts.push("parameter alignment");
+                }
+                if a.space != b.space {
+                    parts.push("parameter state space");
                 }
             }
         }
-        None
+        parts
     }
 }

@@ -1,5 +1,6 @@
 //! Skips debug sections: `.section`, and the `@@DWARF` lines of PTX before 2.0.
 
+use crate::diagnostics::Severity;
 use crate::lexer::TokenKind;
 
 use super::cursor::{Parser, Result};
@@ -36,6 +37,7 @@ impl Parser<'_> {
         for _token in ["@", "@", "DWARF"] {
             self.lexer.bump();
         }
+        let of_bytes = self.word() == b".byte";
         match self.word() {
             b".section" => return self.dwarf_section(),
             b".byte" | b".quad" if self.ast.sections => {}
@@ -49,11 +51,23 @@ impl Parser<'_> {
             _ => return self.unexpected(),
         }
         self.lexer.bump();
+        match self.token().kind {
+            // A label is the only value of its line.
+            TokenKind::Dot | TokenKind::Word => {
+                if of_bytes {
+                    let message = "Illegal type for dwarf data".to_owned();
+                    self.report(Severity::Error, self.pos(), message);
+                }
+                self.lexer.bump();
+            }
+            _ => self.dwarf_numbers()?,
+        }
+        Ok(())
+    }
+
+    fn dwarf_numbers(&mut self) -> Result<()> {
         loop {
-            if !matches!(
-                self.token().kind,
-                TokenKind::Int { .. } | TokenKind::Dot | TokenKind::Word
-            ) {
+            if !matches!(self.token().kind, TokenKind::Int { .. }) {
                 return self.unexpected();
             }
             self.lexer.bump();
