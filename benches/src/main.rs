@@ -27,7 +27,11 @@ fn main() -> ExitCode {
         Some(("engine", rest)) => Some(kernels::run(rest)),
         Some(("checks", rest)) => Some(kernels::checks::run(rest)),
         Some(("start", rest)) => Some(start::run(rest)),
-        _ => None,
+        Some((other, _)) => Some(Err(format!(
+            "there is no benchmark `{other}`: give `engine`, `checks` or `start`, or nothing for the time of calls"
+        )
+        .into())),
+        None => None,
     };
     if let Some(result) = subcommand {
         return match result {

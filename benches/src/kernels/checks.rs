@@ -36,7 +36,7 @@ const OBSERVERS: [(&str, f64); 4] = [("memory", 1.0), ("profile", 3.0), ("init",
 /// Measures the kernels, and prints a row for each.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let csv = arguments.iter().any(|a| a == "--csv");
-    let seconds = arguments.iter().find_map(|a| a.parse().ok()).unwrap_or(1.0);
+    let seconds = super::seconds(arguments)?;
     let named = super::named(arguments)?;
     let wanted = if named.is_empty() { &KERNELS[..] } else { &named };
     let [memory, profile, init, race] = OBSERVERS.map(|(name, _)| name);

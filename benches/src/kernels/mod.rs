@@ -42,7 +42,7 @@ const ENGINES: [(&str, Engine); 3] = [
 /// Returns a message for a name that no kernel has.
 fn named(arguments: &[String]) -> Result<Vec<&str>, String> {
     let cases = cases::all();
-    let is_name = |argument: &&String| !argument.starts_with("--") && argument.parse::<f64>().is_err();
+    let is_name = |argument: &&String| *argument != "--csv" && argument.parse::<f64>().is_err();
     let names = arguments.iter().filter(is_name).map(String::as_str);
     names
         .map(|name| {
@@ -55,10 +55,24 @@ fn named(arguments: &[String]) -> Result<Vec<&str>, String> {
         .collect()
 }
 
+/// Returns the seconds to spend on each kernel, which an argument gives.
+fn seconds(arguments: &[String]) -> Result<f64, String> {
+    let seconds = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(1.0);
+    if seconds > 0.0 && seconds <= 3600.0 {
+        return Ok(seconds);
+    }
+    Err(format!(
+        "{seconds} seconds for each kernel: give a positive number up to 3600"
+    ))
+}
+
 /// Measures everything, and prints it.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let csv = arguments.iter().any(|a| a == "--csv");
-    let seconds = arguments.iter().find_map(|a| a.parse().ok()).unwrap_or(1.0);
+    let seconds = seconds(arguments)?;
     let wanted = named(arguments)?;
     let print = |kind: &str, name: &str, figures: [Option<f64>; 3]| {
         if csv {

@@ -13,7 +13,7 @@ use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
 use super::launch::{AttributeEffect, check_attribute, words};
-use super::node_params::{give_params, operation_of};
+use super::node_params::{operation_of, write_params};
 use super::node_structures::{
     batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host, host_params, kernel,
     kernel_node_params, kernel_params_v1, kernel_params_v2, operations,
@@ -517,7 +517,7 @@ exports! {
 
     fn cuGraphNodeGetParams [c] (node: CUgraphNode, out: *mut CUgraphNodeParams) {
         let operation = operation_if(node, |operation| Some(operation.clone()))?;
-        give_params(c, &operation, out)
+        write_params(c, &operation, out)
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: At
 }
 
 /// Writes the parameters of a node with this operation, for `cuGraphNodeGetParams`.
-pub(super) fn give_params(c: Caller, operation: &Operation, out: *mut CUgraphNodeParams) -> Result<()> {
+pub(super) fn write_params(c: Caller, operation: &Operation, out: *mut CUgraphNodeParams) -> Result<()> {
     let out = c.out(out)?;
     let mut params = CUgraphNodeParams {
         type_: operation.kind(),

@@ -229,7 +229,7 @@ impl GraphStore {
     pub(crate) fn add_child(&mut self, graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
         self.check_depth(graph, child)?;
-        self.check_no_memory(child)?;
+        self.check_can_be_copied(child)?;
         let copy = self.clone_graph(child)?;
         self.add_owned(graph, after, copy)
     }
@@ -428,7 +428,7 @@ impl GraphStore {
 
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the graph or a child graph allocates or frees memory or has conditional
     /// nodes, or if the graph is the body of a conditional node: such a graph cannot be copied.
-    pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
+    pub(crate) fn check_can_be_copied(&self, graph: usize) -> Result<()> {
         if let Some(owner) = self.graph(graph)?.owner
             && matches!(self.node(owner)?.operation, Operation::Conditional(_))
         {
@@ -458,7 +458,7 @@ impl GraphStore {
     /// `cuGraphClone`: copies the graph and its child graphs. Each copy adds references to the user objects of its
     /// original.
     pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
-        self.check_no_memory(graph)?;
+        self.check_can_be_copied(graph)?;
         let copy = self.create();
         if let Err(error) = self.copy_levels(graph, copy) {
             // The originals keep their nodes and references, so this drops nothing that must be dropped without the

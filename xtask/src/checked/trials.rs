@@ -43,11 +43,11 @@ fn is_returned(call: &Call, parameter: &Parameter) -> bool {
 /// Returns true if a parameter is a count that the caller's slices determine, and that the driver changes.
 fn is_changed_count(call: &Call, parameter: &Parameter) -> bool {
     let name = &parameter.name;
-    let is_asked_for = call
+    let is_requested = call
         .parameters
         .iter()
         .any(|other| matches!(&other.kind, Kind::List { count } | Kind::Copied { count } if count == name));
-    parameter.ty.pointers > 0 && call.is_counted(name) && !is_asked_for
+    parameter.ty.pointers > 0 && call.is_counted(name) && !is_requested
 }
 
 /// Returns the word for a parameter.

@@ -37,7 +37,7 @@ impl Emitter<'_> {
         }
         let needed = |at: usize| {
             let d = inst.dsts.get(at).copied().flatten();
-            d.filter(|d| self.is_read_behind(*d))
+            d.filter(|d| self.is_read_later(*d))
         };
         let [d, p] = [needed(0), needed(1)];
         match self.collective(inst) {

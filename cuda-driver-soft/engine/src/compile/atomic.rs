@@ -84,7 +84,7 @@ impl Emitter<'_> {
             8 => Width::Bits64,
             _ => return None,
         };
-        let used = inst.dsts.iter().flatten().any(|reg| self.is_read_behind(*reg));
+        let used = inst.dsts.iter().flatten().any(|reg| self.is_read_later(*reg));
         if used || m.ty.is_float() || m.vec != 1 || !ordered::is_order_free(op, m) {
             return None;
         }

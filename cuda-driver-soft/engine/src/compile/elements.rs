@@ -119,7 +119,7 @@ impl Emitter<'_> {
             None => {
                 // Of elements of 1 or 2 bytes in one column, those that nothing reads need no registers.
                 let wanted: Vec<Reg> = match access.element {
-                    1 | 2 if access.columns() == 1 => to.iter().copied().filter(|d| self.is_read_behind(*d)).collect(),
+                    1 | 2 if access.columns() == 1 => to.iter().copied().filter(|d| self.is_read_later(*d)).collect(),
                     _ => to.clone(),
                 };
                 let mut defined = self.define_vectors(&wanted).into_iter();

@@ -59,7 +59,7 @@ struct Line {
 }
 
 /// Room for the lines of most formulas, which is less than 1 KB: larger pieces of memory take longer to allocate.
-const MANY_LINES: usize = 12;
+const USUAL_LINES: usize = 12;
 
 impl Line {
     /// Returns the numbers of the lines whose results the line reads.
@@ -95,7 +95,7 @@ impl<'e, 'a> Formula<'e, 'a> {
     fn new(emitter: &'e mut Emitter<'a>, dry: bool) -> Self {
         Formula {
             emitter,
-            lines: Vec::with_capacity(MANY_LINES),
+            lines: Vec::with_capacity(USUAL_LINES),
             dry,
             used: [false; 3],
         }

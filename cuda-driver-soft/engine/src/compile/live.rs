@@ -73,7 +73,7 @@ impl Emitter<'_> {
     }
 
     /// Returns true if a step after the current one may read a register.
-    pub(super) fn is_read_behind(&self, reg: Reg) -> bool {
+    pub(super) fn is_read_later(&self, reg: Reg) -> bool {
         let first = self.input.plan.layout.steps_of(self.block).start;
         self.alive[self.step + 1 - first].binary_search(&reg).is_ok()
     }

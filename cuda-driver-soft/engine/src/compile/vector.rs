@@ -129,7 +129,7 @@ impl<'a> Emitter<'a> {
             width(*reg) == Some(wanted)
                 && cached.is_some_and(|cached| cached.parts().len() == self.parts(wanted))
                 && !self.is_alias(*reg)
-                && !self.is_read_behind(*reg)
+                && !self.is_read_later(*reg)
         };
         let replaced = sources.iter().any(|value| value.is_register(d));
         let mut registers = sources.iter().filter_map(Value::register);
