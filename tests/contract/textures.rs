@@ -674,6 +674,9 @@ fn references_of_a_module() {
     c.that(offset == 4, || format!("offset {offset}, expected 4"));
     is!(c, 1, cuTexRefSetAddress(ptr::null_mut(), texture, memory + 4, 12));
     is!(c, 0, cuTexRefGetAddress(&raw mut address, texture));
+    c.that(address == memory, || {
+        format!("the reference's address is {address:#x}, expected the aligned address {memory:#x}")
+    });
     is!(c, 1, cuTexRefGetArray(&raw mut bound, texture));
 
     is!(c, 1, cuSurfRefSetArray(surface, array, 0));
