@@ -26,7 +26,7 @@ use engine::memory::{AllocationKind, address_space};
 use engine::{Engine, Execution, Launch, Options, Program, Progress};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// The engines that are measured.
@@ -190,31 +190,17 @@ impl<'c> Loaded<'c> {
         finish(&execution)
     }
 
-    /// Runs the kernel on an engine with a second host thread, and returns the elapsed time.
-    ///
-    /// The second thread exists and waits for the launch before the time starts, as the worker threads of the driver
-    /// do.
-    fn time_with_two_threads(&self, engine: Engine) -> Result<Duration, Box<dyn Error>> {
-        let (ready, started) = (AtomicBool::new(false), OnceLock::new());
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                ready.store(true, Ordering::Release);
-                let execution: &Arc<Execution> = loop {
-                    match started.get() {
-                        Some(execution) => break execution,
-                        None => std::hint::spin_loop(),
-                    }
-                };
-                execution.work(u64::MAX)
-            });
-            while !ready.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            let start = Instant::now();
-            let execution = started.get_or_init(|| self.launch_on(engine).start());
-            finish(execution)?;
-            Ok(start.elapsed())
-        })
+    /// Runs the kernel on an engine with the help of a second host thread, and returns the elapsed time.
+    fn time_with(&self, second: &SecondThread, engine: Engine) -> Result<Duration, Box<dyn Error>> {
+        second.messages.send(Message::Wake)?;
+        while !second.awake.swap(false, Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let start = Instant::now();
+        let execution = self.launch_on(engine).start();
+        second.messages.send(Message::Work(Arc::clone(&execution)))?;
+        finish(&execution)?;
+        Ok(start.elapsed())
     }
 
     /// Compares the results of one run of the kernel with those of the reference.
@@ -294,17 +280,60 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
     Ok((best.map(|time| per_thread(case, time)), per_thread(case, native)))
 }
 
+/// A thread that helps with executions. Like a worker thread of the driver, it exists before the first of them and keeps
+/// its memory from one to the next.
+struct SecondThread {
+    messages: mpsc::Sender<Message>,
+    /// Set by the thread when it is awake.
+    awake: Arc<AtomicBool>,
+}
+
+/// A message to the second thread.
+enum Message {
+    /// Wake up, and wait for an execution without sleeping, so that the time to wake the thread is not measured.
+    Wake,
+    /// Work on this execution, then sleep.
+    Work(Arc<Execution>),
+}
+
+impl SecondThread {
+    /// Starts the thread. It ends when the sender of messages is dropped.
+    fn start() -> Self {
+        let (messages, received) = mpsc::channel();
+        let awake = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&awake);
+        std::thread::spawn(move || {
+            while let Ok(mut message) = received.recv() {
+                flag.store(true, Ordering::Release);
+                while let Message::Wake = message {
+                    std::hint::spin_loop();
+                    message = match received.try_recv() {
+                        Ok(message) => message,
+                        Err(mpsc::TryRecvError::Empty) => continue,
+                        Err(mpsc::TryRecvError::Disconnected) => return,
+                    };
+                }
+                if let Message::Work(execution) = message {
+                    execution.work(u64::MAX);
+                }
+            }
+        });
+        SecondThread { messages, awake }
+    }
+}
+
 /// Returns nanoseconds per thread of elapsed time, with one host thread and with two.
 fn two_cores(case: &Case, seconds: f64) -> Result<[f64; 2], Box<dyn Error>> {
     let loaded = Loaded::new(case)?;
     loaded.run_on(Engine::Auto)?;
+    let second = SecondThread::start();
     let mut best = [Duration::MAX; 2];
     let begin = Instant::now();
     while begin.elapsed().as_secs_f64() < seconds {
         let start = Instant::now();
         loaded.run_on(Engine::Auto)?;
         best[0] = start.elapsed().min(best[0]);
-        best[1] = loaded.time_with_two_threads(Engine::Auto)?.min(best[1]);
+        best[1] = loaded.time_with(&second, Engine::Auto)?.min(best[1]);
     }
     Ok(best.map(|time| per_thread(case, time)))
 }
