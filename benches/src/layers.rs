@@ -11,8 +11,8 @@ use crate::quiet::Quiet;
 const STREAM: sys::CUstream = ptr::without_provenance_mut(2);
 const FUNCTION: sys::CUfunction = ptr::without_provenance_mut(1);
 
-/// Makes the compiler assume that a value is used, in a register, and that memory may have changed: as an empty `asm`
-/// does in C.
+/// Makes the compiler assume that a value is used, in a register, and that memory may have changed, as
+/// `asm volatile("" : : "r"(value) : "memory")` does in C.
 #[inline(always)]
 fn observe(value: u64) {
     // SAFETY: the text contains no instruction.
@@ -99,8 +99,8 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
 
 /// The calls of a C program that finds functions with `dlsym`: through a pointer in a variable.
 ///
-/// The callers are not compiled from C, because they must be near the other callers: the distance of a call makes a
-/// difference of three cycles.
+/// The callers are not compiled from C, because they must be in the same code as the other callers: the distance
+/// between a caller and the function that it calls changes the time of a call by up to three cycles.
 mod pointers {
     use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -126,7 +126,7 @@ mod pointers {
     static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     static LAUNCH: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-    /// Launches without checking that the function exists.
+    /// Calls `cuLaunchKernel` through `LAUNCH`, without checking that the pointer is set.
     ///
     /// # Safety
     /// `LAUNCH` must be set.

@@ -1,4 +1,4 @@
-//! Times all variants in turns, and returns the tenth percentile of each.
+//! Times all variants in turn, round after round, and returns the tenth percentile of each.
 
 use std::time::Instant;
 

@@ -63,7 +63,7 @@ fn incomplete(findings: &Findings) -> Option<Problem> {
     ))
 }
 
-/// Notes a library and a kernel module of different versions that work together, as with NVIDIA's forward
+/// Notes a library and a kernel module of different versions with which `cuInit` succeeds, as with NVIDIA's forward
 /// compatibility package.
 fn mismatch(findings: &Findings) -> Option<Problem> {
     let library = findings.driver.library.as_ref()?;

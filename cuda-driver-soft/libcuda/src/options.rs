@@ -30,8 +30,8 @@ pub(crate) struct Run {
 /// Parses the arguments of `run`. The options end at `--`, or at the first argument that does not begin with `--`.
 ///
 /// # Errors
-/// Returns a message for an unknown option or check, an option without its value, `--report` without `--check`, a path
-/// that cannot be made absolute, and a missing program.
+/// Returns a message for an unknown option or check, an option that is not Unicode, an option without its value,
+/// `--report` without `--check`, a path that cannot be made absolute, and a missing program.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
     let mut arguments = arguments.into_iter();
     let mut run = Run::default();

@@ -78,9 +78,7 @@ impl Code {
         }
         self
     }
-}
 
-impl Code {
     /// Returns true if an instruction is a plain barrier with a valid number.
     pub(crate) fn is_plain_barrier(&self, at: u32) -> bool {
         let inst = self.insts.get(at as usize);

@@ -80,14 +80,15 @@ pub fn popc<T: Int>(a: T) -> u32 {
 
 /// `fns.b32 d, mask, base, offset`: the position of the n-th set bit from `base` on, upwards, or downwards if the
 /// offset n is negative. Bit `base` itself counts. With n = 0, only bit `base` is tested. All ones if there is no such
-/// bit, or if `base` is above 31.
+/// bit, or if `base` is above 31. With the least n, -2^31, the result is 0 for every other `base`.
 #[inline(always)]
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
     }
     if offset == i32::MIN {
-        // The magnitude overflows in the GPU's code, which then returns bit 31 of the mirrored mask, which is bit 0.
+        // The magnitude overflows in the GPU's code, which then returns position 31 in the mirrored mask: position 0 in
+        // the mask.
         return 0;
     }
     if offset == 0 {

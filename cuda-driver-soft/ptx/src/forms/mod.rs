@@ -1,7 +1,7 @@
 //! The instruction table: opcodes, their modifiers and operands, and the PTX version and architecture that they
 //! require.
 //!
-//! Each row has a syntax line of the PTX manual (`Row::syntax`), in this notation:
+//! Each row has a syntax line (`Row::syntax`) like those of the PTX manual, in this notation:
 //!
 //! | text | meaning |
 //! |--|--|
@@ -22,7 +22,7 @@
 //! | `!c` | source predicate, which may be negated |
 //! | `!a`, `!b` | source, which may be negated if it is a predicate |
 //! | `#i` and other letters | constant |
-//! | `[a]` and other letters | address |
+//! | `[a]` and other letters | address; for textures and surfaces, a handle with coordinates, or without |
 //! | `[t]` | address of a tensor map, with coordinates |
 //! | `policy` | cache policy, present if the opcode has `.L2::cache_hint` |
 //! | `{, x}` | optional operand |
