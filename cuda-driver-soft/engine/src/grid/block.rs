@@ -95,15 +95,16 @@ impl Block {
         let threads: u32 = shape.block.iter().product();
         let number = shape.number(index);
         let begins_together = frames.begins_together(threads);
-        let warps = (0..threads.div_ceil(32)).map(|warp| {
+        let count = threads.div_ceil(32);
+        let mut warps = Vec::with_capacity(count as usize);
+        for warp in 0..count {
             let position = WarpPosition {
                 block: index,
                 number,
                 warp,
             };
-            Warp::new(frames, shape.function, position, lanes_of(threads, warp))
-        });
-        let warps: Vec<Warp> = warps.collect::<Option<_>>()?;
+            warps.push(Warp::new(frames, shape.function, position, lanes_of(threads, warp))?);
+        }
         Some(Block {
             index,
             threads,

@@ -37,8 +37,10 @@ impl Cluster {
     /// Returns a cluster at its start, or `None` if the host is out of memory.
     pub(super) fn new(frames: &mut Frames<'_>, shape: &GridShape, number: u64) -> Option<Self> {
         let count = shape.cluster.iter().map(|n| u64::from(*n)).product();
-        let blocks = (0..count).map(|rank| Block::new(frames, shape, shape.index(number, rank), count == 1));
-        let blocks: Vec<Block> = blocks.collect::<Option<_>>()?;
+        let mut blocks = Vec::with_capacity(count as usize);
+        for rank in 0..count {
+            blocks.push(Block::new(frames, shape, shape.index(number, rank), count == 1)?);
+        }
         Some(Cluster {
             number,
             states: vec![BlockState::Running; blocks.len()],

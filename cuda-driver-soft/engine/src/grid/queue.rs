@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 
 /// A worker takes at most one in this many of the clusters that may start, but at least one, so that enough are left
 /// for the other workers.
-const PART: u64 = 16;
+const PART: u64 = 8;
 
 /// The clusters of a launch that have not finished.
 pub(crate) struct BlockQueue {
