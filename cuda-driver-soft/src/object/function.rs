@@ -17,6 +17,7 @@ pub(crate) struct Function {
     pub(crate) handle: usize,
     pub(crate) module: usize,
     pub(crate) context_id: u64,
+    device: &'static Device,
     pub(crate) kernel: Arc<engine::Kernel>,
     /// The name; `cuFuncGetName` returns a pointer to it.
     pub(crate) name: CString,
@@ -58,9 +59,19 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
     })
 }
 
-/// Creates a function of a module and returns its handle.
-pub(crate) fn create(module: usize, context_id: u64, kernel: Arc<engine::Kernel>) -> usize {
-    let make = |handle| Function::new(handle, module, context_id, kernel);
+/// Creates a function of a module, which is loaded in a context of `device`, and returns its handle.
+pub(crate) fn create(module: usize, context_id: u64, device: &'static Device, kernel: Arc<engine::Kernel>) -> usize {
+    let make = |handle| Function {
+        handle,
+        module,
+        context_id,
+        device,
+        name: CString::new(kernel.name()).unwrap_or_default(),
+        kernel,
+        settings: Mutex::default(),
+        of_kernel: OnceLock::new(),
+        old: Mutex::default(),
+    };
     TABLE.insert_with(make).handle
 }
 
@@ -70,44 +81,32 @@ pub(crate) fn remove(handle: usize) {
 }
 
 impl Function {
-    fn new(handle: usize, module: usize, context_id: u64, kernel: Arc<engine::Kernel>) -> Function {
-        Function {
-            handle,
-            module,
-            context_id,
-            name: CString::new(kernel.name()).unwrap_or_default(),
-            kernel,
-            settings: Mutex::default(),
-            of_kernel: OnceLock::new(),
-            old: Mutex::default(),
-        }
-    }
-
     pub(crate) fn old(&self) -> MutexGuard<'_, OldLaunch> {
         self.old.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the device that the function was loaded for.
+    /// Returns the device that the function was loaded for, or `CUDA_ERROR_CONTEXT_IS_DESTROYED`.
     pub(crate) fn device(&self) -> Result<&'static Device> {
         let context = context::table().get(self.context_id as usize);
-        Ok(context.map_err(|_| Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?.device)
+        context.map_err(|_| Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?;
+        Ok(self.device)
     }
 
     /// Returns the maximum dynamic shared memory of a launch in bytes.
     pub(crate) fn max_dynamic_shared(&self) -> u32 {
-        let most = self.attribute(attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES);
+        let most = self.value(attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES);
         most.map_or(0, |bytes| bytes.max(0).cast_unsigned())
     }
 
     /// Returns true if the function may be launched with clusters above the portable size.
     pub(crate) fn allows_large_clusters(&self) -> bool {
-        let allowed = self.attribute(attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+        let allowed = self.value(attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
         allowed.is_ok_and(|allowed| allowed != 0)
     }
 
     /// Returns the cluster size that the kernel's directives or the function's attributes require, if any.
     pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
-        let size = attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
+        let size = attribute::CLUSTER.map(|a| self.value(a).unwrap_or(0).max(0).cast_unsigned());
         (!size.contains(&0)).then_some(size)
     }
 
@@ -133,12 +132,17 @@ impl Function {
 
     /// `cuFuncGetAttribute`
     pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
-        let device = self.device()?;
+        self.device()?;
+        self.value(attribute)
+    }
+
+    /// Returns an attribute, without a check that the context exists: a launch asks for several attributes.
+    fn value(&self, attribute: u32) -> Result<i32> {
         let own = self.settings().get(&attribute).copied();
-        let of_kernel = || self.of_kernel.get()?.1.upgrade()?.get(attribute, device);
+        let of_kernel = || self.of_kernel.get()?.1.upgrade()?.get(attribute, self.device);
         match own.or_else(of_kernel) {
             Some(value) => Ok(value),
-            None => attribute::of_kernel(&self.kernel, device, attribute),
+            None => attribute::of_kernel(&self.kernel, self.device, attribute),
         }
     }
 

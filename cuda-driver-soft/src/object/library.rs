@@ -104,10 +104,12 @@ pub(crate) fn remove(handle: usize) -> Result<()> {
 
 /// Returns the function with this handle, or the function of a `CUkernel` in a context.
 pub(crate) fn function_or_kernel(handle: usize, context: &Arc<Context>) -> Result<Arc<Function>> {
-    match KERNELS.get(handle) {
-        Ok(kernel) => function::get(kernel.function_in(context)?),
-        Err(_) => function::get(handle),
+    if HandleKind::Kernel.may_have(handle)
+        && let Ok(kernel) = KERNELS.get(handle)
+    {
+        return function::get(kernel.function_in(context)?);
     }
+    function::get(handle)
 }
 
 /// Returns the function for a launch on a stream of `context`. Refuses a function of another context.

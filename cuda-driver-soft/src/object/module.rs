@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::object::context::{self, Context};
+use crate::object::device::Device;
 use crate::object::{function, leak, memory, reference};
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
@@ -23,6 +24,7 @@ pub(crate) struct Module {
     pub(crate) handle: usize,
     pub(crate) context: Weak<Context>,
     pub(crate) context_id: u64,
+    device: &'static Device,
     /// True if the module belongs to a library: the program cannot unload it apart from the library.
     pub(crate) of_library: bool,
     pub(crate) program: Arc<Program>,
@@ -69,6 +71,7 @@ pub(crate) fn instantiate(
         handle,
         context: Arc::downgrade(context),
         context_id: context.id(),
+        device: context.device,
         of_library,
         program,
         functions: Mutex::default(),
@@ -115,7 +118,7 @@ impl Module {
             host::log!("the module has no kernel `{name}`");
             Error::CUDA_ERROR_NOT_FOUND
         })?;
-        let function = function::create(self.handle, self.context_id, kernel);
+        let function = function::create(self.handle, self.context_id, self.device, kernel);
         functions.insert(name.into(), function);
         Ok(function)
     }

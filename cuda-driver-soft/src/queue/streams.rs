@@ -3,8 +3,9 @@
 //! Each stream is a queue of its own. The legacy stream waits for all blocking streams, and they wait for it.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use engine::id_map::IdMap;
 
 use crate::queue::order;
 use crate::queue::scheduler::scheduler;
@@ -48,7 +49,7 @@ struct Tail {
 pub(crate) struct Queues {
     /// The last task of the legacy stream; 0 for none.
     legacy: TaskId,
-    tails: HashMap<QueueId, Tail>,
+    tails: IdMap<QueueId, Tail>,
     /// The task that all new work waits for; 0 for none. Synchronisations and queries of a stream do not.
     gate: TaskId,
     /// Last tasks of destroyed streams.
