@@ -331,6 +331,26 @@ fn a_claimed_version_is_noted_without_a_call() {
 }
 
 #[test]
+fn a_claimed_version_is_in_messages_after_a_query() {
+    struct Claim;
+    impl Interposer for Claim {
+        fn version(&self) -> Option<u32> {
+            Some(12010)
+        }
+
+        fn hides(&self, function: Function) -> bool {
+            function == Function::cuMemAdvise_v2
+        }
+    }
+    // SAFETY: the interposer forwards every call.
+    let library = fake(unsafe { Options::new().interposer(Claim) });
+    assert_eq!(library.version(), Some(13000));
+    let missing = library.missing(Function::cuMemAdvise_v2).expect("hidden");
+    assert_eq!(missing.driver_version, Some(12010));
+    assert_eq!(library.version(), Some(13000));
+}
+
+#[test]
 fn results_change_and_calls_fail() {
     let out_of_memory = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
     let third = Fail::nth(Function::cuMemAlloc, 3, out_of_memory);

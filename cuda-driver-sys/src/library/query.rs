@@ -82,18 +82,18 @@ impl Library {
     }
 
     /// Caches the version for [`known_version`](Self::known_version), for a message that is printed later. Interposers
-    /// do not see the call of `cuDriverGetVersion`, because the program did not make it; if one
-    /// [claims](super::Interposer::version) a version, that version is cached. A version that is already cached stays.
+    /// do not see the call of `cuDriverGetVersion`, because the program did not make it. If one
+    /// [claims](super::Interposer::version) a version, that version replaces the cached one. Otherwise, a version that
+    /// is already cached stays.
     pub fn note_version(&self) {
-        if self.version.load(Ordering::Relaxed) != NOT_QUERIED {
-            return;
-        }
         let Ok(opened) = self.opened() else {
             return;
         };
-        match opened.interposed.as_ref().and_then(Interposed::version) {
-            Some(claimed) => self.version.store(claimed, Ordering::Relaxed),
-            None => _ = nested::with(&nested::INTERPOSING, self, || self.version()),
+        let claimed = opened.interposed.as_ref().and_then(Interposed::version);
+        if let Some(claimed) = claimed {
+            self.version.store(claimed, Ordering::Relaxed);
+        } else if self.version.load(Ordering::Relaxed) == NOT_QUERIED {
+            nested::with(&nested::INTERPOSING, self, || self.version());
         }
     }
 
