@@ -5,15 +5,26 @@ use std::sync::MutexGuard;
 use crate::call::{capture, module};
 use crate::object::context::{self, Context};
 use crate::object::primary::{self, PrimaryContext};
-use crate::object::{array, freed, texture};
+use crate::object::{array, foreign_use, freed, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
 use engine::memory::address_space;
 
+/// Waits for all work of a context, and for copies and fills of other contexts that use its memory.
+fn drain(context: &Context) {
+    context.drain();
+    foreign_use::drain_all_of(context.id());
+}
+
+/// Returns true if [`drain`] would wait.
+fn is_in_use(context: &Context) -> bool {
+    !context.is_idle() || foreign_use::uses_any_of(context.id())
+}
+
 /// Releases everything that a context owns.
 fn end(context: &Context) {
     capture::forget_context(context.id());
-    context.drain();
+    drain(context);
     context.set_ended();
     module::unload_all_of(context);
     texture::forget_all_of(context);
@@ -56,8 +67,8 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
     if context.detach() { destroy(handle) } else { Ok(()) }
 }
 
-/// Returns the primary context, locked. If `ends` returns true for it, first waits until it has no pending work. The
-/// lock is not held during the wait, because that work may be a host function that waits for a thread that needs the
+/// Returns the primary context, locked. If `ends` returns true for it, first waits until no work of it or with its
+/// memory is pending. The lock is not held during the wait, because that work may be a host function that waits for a thread that needs the
 /// lock.
 fn idle_before_end(
     ordinal: i32,
@@ -66,11 +77,11 @@ fn idle_before_end(
     loop {
         let (_, primary) = primary::of_device(ordinal)?;
         let busy = match &primary.context {
-            Some(c) if ends(&primary) && c.is_alive() && !c.is_idle() => c.clone(),
+            Some(c) if ends(&primary) && c.is_alive() && is_in_use(c) => c.clone(),
             _ => return Ok(primary),
         };
         drop(primary);
-        busy.drain();
+        drain(&busy);
     }
 }
 

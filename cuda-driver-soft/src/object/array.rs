@@ -430,10 +430,16 @@ pub(crate) fn create_mipmap_in(
     Ok(mipmap.handle)
 }
 
-/// Waits for a context's work before the memory of one of its arrays is freed. Returns the error of failed work.
-fn drain(context: u64) -> Result<()> {
-    if let Ok(context) = context::table().get(context as usize) {
-        context.drain();
+/// Waits for all work of an array's context, and for copies of other contexts that use the memory of the array, before
+/// the memory is freed. Returns the error of failed work.
+fn drain(context: u64, texels: &Texels) -> Result<()> {
+    match texels {
+        Texels::Own(memory) => memory::drain_users(memory),
+        Texels::Unbacked(_) => {
+            if let Ok(context) = context::table().get(context as usize) {
+                context.drain();
+            }
+        }
     }
     observe_fault()
 }
@@ -454,7 +460,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     if array.mipmap.is_some() {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    drain(array.context)?;
+    drain(array.context, &array.memory)?;
     ARRAYS.remove(handle).map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
     free(&array.memory);
     Ok(())
@@ -463,7 +469,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 /// `cuMipmappedArrayDestroy`
 pub(crate) fn destroy_mipmap(handle: usize) -> Result<()> {
     let mipmap = mipmap(handle)?;
-    drain(mipmap.context)?;
+    drain(mipmap.context, &mipmap.memory)?;
     remove_mipmap(&mipmap)
 }
 

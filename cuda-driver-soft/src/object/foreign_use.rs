@@ -1,5 +1,5 @@
-//! Queued copies and fills that use memory of another context, except for those of graphs. The calls that free memory
-//! by its address wait for them, as they wait for the work of the memory's own context.
+//! Queued copies and fills that use memory of another context, except for those of graphs. The calls that free memory,
+//! destroy arrays and end contexts wait for them, as they wait for the work of the memory's own context.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,14 +19,22 @@ struct LastUse {
     task: TaskId,
 }
 
-type Uses = HashMap<u64, Vec<LastUse>>;
+/// The last uses of an allocation.
+#[derive(Default)]
+struct Uses {
+    /// The context that the allocation belongs to.
+    owner: u64,
+    last: Vec<LastUse>,
+}
+
+type AllUses = HashMap<u64, Uses>;
 
 /// Number of allocations with recorded uses. It is usually 0; then freeing memory does not lock the record.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Locks the recorded uses, which have the allocation ID as their key.
-fn all() -> MutexGuard<'static, Uses> {
-    static ALL: LazyLock<Mutex<Uses>> = LazyLock::new(Mutex::default);
+fn all() -> MutexGuard<'static, AllUses> {
+    static ALL: LazyLock<Mutex<AllUses>> = LazyLock::new(Mutex::default);
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -38,8 +46,10 @@ pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
     }
     let mut all = all();
     let uses = all.entry(allocation.id).or_default();
-    uses.retain(|last| (last.context, last.queue) != (context, stream.queue) && !scheduler().is_done(last.task));
-    uses.push(LastUse {
+    uses.owner = allocation.owner;
+    let others = |last: &LastUse| (last.context, last.queue) != (context, stream.queue);
+    uses.last.retain(|last| others(last) && !scheduler().is_done(last.task));
+    uses.last.push(LastUse {
         context,
         queue: stream.queue,
         task,
@@ -56,7 +66,33 @@ pub(crate) fn drain(allocation: &Allocation) {
     let uses = locked.remove(&allocation.id).unwrap_or_default();
     COUNT.store(locked.len(), Relaxed);
     drop(locked);
-    let tasks: Vec<TaskId> = uses.iter().map(|last| last.task).collect();
+    wait_for([uses]);
+}
+
+/// Waits for the recorded uses of all memory of a context that is about to end.
+pub(crate) fn drain_all_of(context: u64) {
+    if COUNT.load(Relaxed) == 0 {
+        return;
+    }
+    let mut locked = all();
+    let uses: Vec<Uses> = locked
+        .extract_if(|_, uses| uses.owner == context)
+        .map(|(_, uses)| uses)
+        .collect();
+    COUNT.store(locked.len(), Relaxed);
+    drop(locked);
+    wait_for(uses);
+}
+
+/// Returns true if a recorded use of memory of a context is pending.
+pub(crate) fn uses_any_of(context: u64) -> bool {
+    let is_pending = |uses: &Uses| uses.last.iter().any(|last| !scheduler().is_done(last.task));
+    COUNT.load(Relaxed) != 0 && all().values().any(|uses| uses.owner == context && is_pending(uses))
+}
+
+fn wait_for(all: impl IntoIterator<Item = Uses>) {
+    let last = all.into_iter().flat_map(|uses| uses.last);
+    let tasks: Vec<TaskId> = last.map(|last| last.task).collect();
     scheduler().wait_all(&tasks);
 }
 

@@ -151,3 +151,73 @@ fn a_reset_primary_context_has_no_peer_access() {
         check(cuda.cuCtxEnablePeerAccess(other, 0));
     });
 }
+
+/// Copies the first bytes of an array to page-locked memory in a stream of the current context, after [`linger`].
+fn queue_copy_of(array: CUarray, to: *mut u32) {
+    let copy = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        srcArray: array,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        dstHost: to.cast(),
+        WidthInBytes: 4,
+        Height: 1,
+        Depth: 1,
+        ..Default::default()
+    };
+    queue_linger();
+    check(unsafe { cuda().cuMemcpy3DAsync(&copy, null_mut()) });
+}
+
+#[test]
+fn arrays_are_destroyed_after_copies_by_another_context() {
+    if !software() {
+        return; // no answer of a GPU is recorded
+    }
+    let cuda = cuda();
+    let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: 16,
+        Height: 16,
+        Format: U32,
+        NumChannels: 1,
+        ..Default::default()
+    };
+    let word = 0xABCD_u32;
+    let mut pinned = null_mut();
+    type End = fn(CUarray, CUmipmappedArray, CUcontext);
+    let ends: [End; 3] = [
+        |array, _, _| check(unsafe { crate::common::cuda().cuArrayDestroy(array) }),
+        |_, mipmap, _| check(unsafe { crate::common::cuda().cuMipmappedArrayDestroy(mipmap) }),
+        |_, _, context| check(unsafe { crate::common::cuda().cuCtxDestroy(context) }),
+    ];
+    let _context = Context::new();
+    check(unsafe { cuda.cuMemHostAlloc(&mut pinned, 4, 0) });
+    for (number, end) in ends.into_iter().enumerate() {
+        let (mut other, mut array, mut mipmap, mut level) = (null_mut(), null_mut(), null_mut(), null_mut());
+        unsafe {
+            check(cuda.cuCtxCreate(&mut other, 0, 0));
+            check(cuda.cuArray3DCreate(&mut array, &descriptor));
+            check(cuda.cuMipmappedArrayCreate(&mut mipmap, &descriptor, 1));
+            check(cuda.cuMipmappedArrayGetLevel(&mut level, mipmap, 0));
+            for array in [array, level] {
+                let copy = CUDA_MEMCPY2D {
+                    srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+                    srcHost: (&raw const word).cast(),
+                    dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+                    dstArray: array,
+                    WidthInBytes: 4,
+                    Height: 1,
+                    ..Default::default()
+                };
+                check(cuda.cuMemcpy2D(&copy));
+            }
+            check(cuda.cuCtxPopCurrent(null_mut()));
+            pinned.cast::<u32>().write(0);
+        }
+        queue_copy_of(if number == 1 { level } else { array }, pinned.cast());
+        end(array, mipmap, other);
+        unsafe {
+            check(cuda.cuCtxSynchronize());
+            assert_eq!(pinned.cast::<u32>().read(), word, "end {number}");
+        }
+    }
+}
