@@ -132,6 +132,12 @@ pub(super) struct Output {
     pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
+/// Bytes of machine code that a kernel may have for each of its instructions, in addition to [`ANY_BYTES`]. Test kernels
+/// have at most 751. Each exit writes all live registers, so that a kernel with many of both has far more.
+const MOST_BYTES_EACH: usize = 2_048;
+/// Bytes of machine code that every kernel may have.
+const ANY_BYTES: usize = 256 << 10;
+
 /// The step of the next read of a register that the rest of the current piece does not read.
 const LATER: usize = usize::MAX - 1;
 
@@ -225,10 +231,19 @@ impl<'a> Emitter<'a> {
         self.input.plan.live.is_live_at_begin(block, reg)
     }
 
-    /// Writes all code.
+    /// Returns true if the code is longer than it may be. Then the rest of it is not written.
+    fn is_too_long(&self) -> bool {
+        let insts = self.input.plan.source.body.insts.len();
+        self.asm.length() > ANY_BYTES + MOST_BYTES_EACH * insts
+    }
+
+    /// Writes all code. Returns `None` if it would be too long, or if a jump in it is too far.
     pub(super) fn finish(mut self) -> Option<Output> {
         self.prologue();
         self.section();
+        if self.is_too_long() {
+            return None;
+        }
         self.finish_meetings();
         self.finish_barriers();
         let ways = self.ways();
@@ -237,6 +252,9 @@ impl<'a> Emitter<'a> {
             self.begin_second(restart);
             self.section();
             waits.extend(self.waits());
+        }
+        if self.is_too_long() {
+            return None;
         }
         let (bytes, labels) = self.asm.finish()?;
         Some(Output {
@@ -264,11 +282,14 @@ impl<'a> Emitter<'a> {
         };
         self.divide();
         for number in 0..self.pieces.len() {
+            if self.is_too_long() {
+                return;
+            }
             self.piece(number);
         }
         self.masked_blocks();
         let mut next = 0;
-        while next < self.stubs.len() {
+        while next < self.stubs.len() && !self.is_too_long() {
             let none = Stub::Edge {
                 label: self.epilogue,
                 state: State::default(),

@@ -124,18 +124,18 @@ impl<'b> Plan<'b> {
 
     /// Returns the shapes of the registers for a group, without shapes that depend on assumptions.
     pub(crate) fn shapes_without_assumptions(&self, group: Group, masked: &[&Region]) -> Shapes {
+        /// Limit on the rounds in which steps are denied. Denying some can give others assumptions.
+        const MOST_ROUNDS: usize = 64;
+        let of = |denied: &[usize]| self.shapes(group, Choices { masked, denied });
         let mut denied: Vec<usize> = Vec::new();
-        loop {
-            let choices = Choices {
-                masked,
-                denied: &denied,
-            };
-            let shapes = self.shapes(group, choices);
+        for _ in 0..MOST_ROUNDS {
+            let shapes = of(&denied);
             if shapes.assumptions.is_empty() {
                 return shapes;
             }
             denied.extend(shapes.assumptions.iter().map(|a| a.step));
         }
+        of(&(0..self.layout.steps.len()).collect::<Vec<usize>>())
     }
 
     /// Returns true if lanes that reach a step have done nothing before it that they cannot do again.

@@ -36,17 +36,22 @@ pub(crate) fn end_of(layout: &Layout<'_>, block: usize) -> Option<Scheduled> {
 /// Returns the phases: the one of the function's entry, then the others in the order of the instructions before them.
 pub(super) fn phases(layout: &Layout<'_>, place: &[usize], live: &Liveness, pure: &Pure) -> Vec<Phase> {
     let mut entries = vec![(0, None)];
+    let mut known = vec![false; layout.blocks.len()];
+    known[0] = true;
     for block in &layout.order {
         if let Some(kind) = end_of(layout, *block) {
             for next in &layout.blocks[*block].successors {
-                if !entries.iter().any(|(entry, _)| entry == next) {
+                if !std::mem::replace(&mut known[*next], true) {
                     entries.push((*next, Some(kind)));
                 }
             }
         }
     }
+    // For each block, the entry of the last phase that it was found in.
+    let mut found_in = vec![usize::MAX; layout.blocks.len()];
     let phase = |(entry, after)| {
         let mut blocks = vec![entry];
+        found_in[entry] = entry;
         let mut at = 0;
         while let Some(block) = blocks.get(at).copied() {
             at += 1;
@@ -54,7 +59,7 @@ pub(super) fn phases(layout: &Layout<'_>, place: &[usize], live: &Liveness, pure
                 continue;
             }
             for next in &layout.blocks[block].successors {
-                if !blocks.contains(next) {
+                if std::mem::replace(&mut found_in[*next], entry) != entry {
                     blocks.push(*next);
                 }
             }

@@ -49,6 +49,17 @@ impl Set {
         bits.collect()
     }
 
+    /// Returns the lowest number in the set that is not below `from`.
+    pub(super) fn first_from(&self, from: usize) -> Option<usize> {
+        let mut at = from / 64;
+        let mut word = self.0.get(at)? & (!0 << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.0.get(at)?;
+        }
+        Some(64 * at + word.trailing_zeros() as usize)
+    }
+
     /// Returns true if the register is in the set.
     pub(crate) fn has(&self, reg: Reg) -> bool {
         self.0[reg.0 as usize / 64] >> (reg.0 % 64) & 1 != 0

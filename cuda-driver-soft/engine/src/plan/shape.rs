@@ -11,6 +11,7 @@ use super::set::Set;
 use super::source::SourceFunction;
 use super::steps::{Layout, Step};
 use ptx::ir::{Address, Cvt, Formal, Inst, Op, Operand, Part, Reg, RegClass, Space, Special, Type};
+use std::collections::HashSet;
 
 /// A group: neighbouring lanes along x, which compiled code runs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +162,7 @@ impl Shapes {
         let mut finder = Finder {
             source,
             group,
-            denied: choices.denied,
+            denied: choices.denied.iter().copied().collect(),
             values: vec![None; body.registers.len()],
             kept: Set::empty(body.registers.len()),
         };
@@ -284,28 +285,87 @@ fn of_special(special: Special, group: Group) -> Value {
 struct Finder<'a, 'b> {
     source: &'a SourceFunction<'b>,
     group: Group,
-    denied: &'a [usize],
+    denied: HashSet<usize>,
     /// The values of registers; `None` for those that no instruction has written yet.
     values: Vec<Option<Value>>,
     /// [`Shapes::kept`]
     kept: Set,
 }
 
+/// The instructions that read each register, by their places in a list.
+struct Readers {
+    /// For each register, the end of its part of `places`.
+    ends: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Readers {
+    fn of(steps: &[(usize, &Inst)], registers: usize) -> Self {
+        let mut ends = vec![0_u32; registers];
+        let each = |f: &mut dyn FnMut(Reg, u32)| {
+            for ((_, inst), place) in steps.iter().zip(0..) {
+                let sources = inst.srcs.iter().filter_map(|operand| match operand {
+                    Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
+                    _ => None,
+                });
+                sources
+                    .chain(inst.guard.map(|(reg, _)| reg))
+                    .for_each(|reg| f(reg, place));
+            }
+        };
+        each(&mut |reg, _| ends[reg.0 as usize] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut places = vec![0; sum as usize];
+        each(&mut |reg, place| {
+            let end = &mut ends[reg.0 as usize];
+            places[*end as usize] = place;
+            *end += 1;
+        });
+        Readers { ends, places }
+    }
+
+    fn of_register(&self, reg: Reg) -> &[u32] {
+        let at = reg.0 as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.places[start as usize..self.ends[at] as usize]
+    }
+}
+
 /// A result, and the source operand and condition on which it depends.
 type Found = (Value, Option<(usize, Condition)>);
 
 impl Finder<'_, '_> {
-    /// Runs the analysis to its end.
+    /// Runs the analysis to its end, in rounds. Each round takes the instructions in order, except for those whose
+    /// sources have not changed since their last turn: a round of a kernel in which values pass from register to
+    /// register may change one value only.
     fn run(&mut self, layout: &Layout<'_>, regions: &[&Region]) {
+        let steps: Vec<(usize, &Inst)> = plain_steps(layout).collect();
+        let readers = Readers::of(&steps, self.values.len());
+        let mut due = Set::all(steps.len());
         let mut mixed = vec![false; regions.len()];
         let mut changed = true;
         while changed {
             changed = false;
-            for (step, inst) in plain_steps(layout) {
+            let mut next = 0;
+            while let Some(place) = due.first_from(next).filter(|place| *place < steps.len()) {
+                next = place + 1;
+                due.remove(Reg(place as u32));
+                let (step, inst) = steps[place];
                 let Some((value, _)) = self.result(step, inst) else {
                     continue;
                 };
-                defined::writes_of(inst, |reg| changed |= self.write(reg, value));
+                defined::writes_of(inst, |reg| {
+                    if self.write(reg, value) {
+                        changed = true;
+                        readers
+                            .of_register(reg)
+                            .iter()
+                            .for_each(|place| due.insert(Reg(*place)));
+                    }
+                });
             }
             for (region, mixed) in regions.iter().zip(&mut mixed) {
                 let uniform = self.values[region.predicate.0 as usize].is_none_or(|v| v.is_uniform());
@@ -315,7 +375,12 @@ impl Finder<'_, '_> {
                 changed = true;
                 for reg in &region.kept {
                     self.kept.insert(*reg);
-                    self.write(*reg, ANY);
+                    if self.write(*reg, ANY) {
+                        readers
+                            .of_register(*reg)
+                            .iter()
+                            .for_each(|place| due.insert(Reg(*place)));
+                    }
                 }
             }
         }

@@ -20,6 +20,7 @@ mod counters;
 mod faults;
 mod hostile;
 mod kernels;
+mod large_kernels;
 mod matrix;
 mod ncu;
 mod observe;
