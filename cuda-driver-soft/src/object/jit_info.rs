@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::object::device::Device;
-use engine::{Program, Resources};
+use engine::{Kernel, Program, Resources};
 use ptx::ir;
 
 /// Bytes of constant bank 0 before the parameters of a kernel, on sm_90.
 const BANK_HEADER: u64 = 528;
 /// The owner of programs that are loaded only to be described.
 const NO_OWNER: u64 = 0;
+/// Limit on the functions that the kernels of a log reach, for each function of the module, in addition to
+/// [`ANY_REACHED`]. Kernels after the limit are left out: describing each takes time for each function that it reaches.
+const MOST_REACHED_EACH: usize = 64;
+const ANY_REACHED: usize = 1 << 20;
 
 /// Returns the lines of the compiler for a module, without a newline at the end.
 pub(crate) fn of_compiler(module: &Arc<ir::Module>, device: &Device, took: Duration) -> String {
@@ -24,9 +28,10 @@ pub(crate) fn of_compiler(module: &Arc<ir::Module>, device: &Device, took: Durat
     let suffix = if device.profile.sm >= 90 { "a" } else { "" };
     let mut listed = BTreeSet::new();
     let kernels: Vec<_> = program.kernels().collect();
+    let mut budget = Budget::of(module);
     let each = took.as_secs_f64() * 1e3 / kernels.len().max(1) as f64;
     // The compiler lists the kernels from the last to the first.
-    for kernel in kernels.iter().rev() {
+    for kernel in kernels.iter().rev().take_while(|kernel| budget.allows(kernel)) {
         let used = Resources::of(kernel);
         let name = kernel.name();
         // Writing to a string cannot fail.
@@ -57,6 +62,28 @@ pub(crate) fn of_compiler(module: &Arc<ir::Module>, device: &Device, took: Durat
     log
 }
 
+/// The number of functions that the next kernels of a log may reach.
+struct Budget(usize);
+
+impl Budget {
+    fn of(module: &ir::Module) -> Self {
+        Budget(ANY_REACHED + MOST_REACHED_EACH * module.functions.len())
+    }
+
+    /// Counts the functions that a kernel reaches. Returns false if there are too many.
+    fn allows(&mut self, kernel: &Kernel) -> bool {
+        let left = self.0.checked_sub(kernel.reached());
+        if left.is_none() {
+            host::log!(
+                "the verbose log leaves out `{}` and further kernels: they reach too many functions",
+                kernel.name()
+            );
+        }
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 fn properties(log: &mut String, name: &str, frame: u64, spilled: u64) {
     let _ = write!(
         log,
@@ -71,7 +98,8 @@ pub(crate) fn of_linker(module: &Arc<ir::Module>) -> String {
         return String::new();
     };
     let mut log = format!("info    : {} bytes gmem", global_bytes(module));
-    for kernel in program.kernels() {
+    let mut budget = Budget::of(module);
+    for kernel in program.kernels().take_while(|kernel| budget.allows(kernel)) {
         let used = Resources::of(kernel);
         let _ = write!(
             log,

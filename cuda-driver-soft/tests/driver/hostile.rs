@@ -180,3 +180,43 @@ fn a_text_of_many_errors_is_refused() {
     let mut module = null_mut();
     expect(unsafe { cuda.cuModuleLoadData(&mut module, text.as_ptr().cast()) }, 218);
 }
+
+/// Describing a kernel takes time for each function that it can reach, so that a text can ask for the product of its
+/// kernels and functions.
+#[test]
+fn verbose_logs_of_many_kernels_that_reach_many_functions_are_cut() {
+    if !software() {
+        return; // a GPU's compiler compiles each kernel with all functions that it reaches
+    }
+    const COUNT: usize = 4_000;
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut text = String::from(".version 7.7\n.target sm_52\n.address_size 64\n.func f0() { ret; }\n");
+    text.extend((1..COUNT).map(|i| format!(".func f{i}() {{ call f{}; ret; }}\n", i - 1)));
+    text.extend((0..COUNT).map(|i| format!(".visible .entry k{i}() {{ call f{}; ret; }}\n", COUNT - 1)));
+    let text = CString::new(text).unwrap();
+    let mut log = vec![0_u8; 4 << 20];
+    let mut options = [
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_LOG_VERBOSE,
+    ];
+    let mut values: [*mut c_void; 3] = [
+        log.as_mut_ptr().cast(),
+        std::ptr::without_provenance_mut(log.len()),
+        std::ptr::without_provenance_mut(1),
+    ];
+    let mut module = null_mut();
+    check(unsafe {
+        cuda.cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            3,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    });
+    let log = String::from_utf8_lossy(&log);
+    let described = log.matches("Compiling entry function").count();
+    assert!((100..1_000).contains(&described), "{described} kernels");
+    check(unsafe { cuda.cuModuleUnload(module) });
+}

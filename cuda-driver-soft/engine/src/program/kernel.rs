@@ -145,7 +145,7 @@ impl Kernel {
     /// within the limits that the kernel's directives set.
     pub fn num_regs(&self) -> u32 {
         *self.num_regs.get_or_init(|| {
-            let needed = register_pressure::estimate(&self.loaded.module, self.reachable());
+            let needed = self.loaded.registers(self.reachable());
             needed.min(register_pressure::limit(self.directives()))
         })
     }
@@ -213,6 +213,11 @@ impl Kernel {
                 functions.filter_map(|id| module.functions[id.0 as usize].body()),
             )
         })
+    }
+
+    /// Returns the number of functions that the kernel can reach, itself included.
+    pub fn reached(&self) -> usize {
+        self.reachable().len()
     }
 
     /// Returns the functions that the kernel can reach, itself first.

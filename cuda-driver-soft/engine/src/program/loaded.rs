@@ -1,6 +1,7 @@
 //! A module with its variables in device memory, and the decoded code of its functions.
 
 use super::reach::taken;
+use super::register_pressure::{self, Need};
 use crate::code::function::Code;
 use crate::code::isa::Isa;
 use crate::decode::unsupported::UnsupportedInst;
@@ -30,6 +31,8 @@ pub(crate) struct LoadedModule {
     observed: [OnceLock<Vec<LazyCode>>; 2],
     /// The functions whose addresses the module takes, computed when first needed.
     taken: OnceLock<Vec<FuncId>>,
+    /// By function: the registers that it needs; computed when first needed.
+    needs: Vec<OnceLock<Need>>,
     /// The indices of the module's variables, sorted by name; made when first needed.
     by_name: OnceLock<Vec<usize>>,
 }
@@ -96,6 +99,7 @@ impl LoadedModule {
             codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
             observed: [const { OnceLock::new() }; 2],
             taken: OnceLock::new(),
+            needs: module.functions.iter().map(|_| OnceLock::new()).collect(),
             by_name: OnceLock::new(),
         };
         for variable in &module.variables {
@@ -128,6 +132,14 @@ impl LoadedModule {
     /// Returns the functions whose addresses the module takes.
     pub(super) fn functions_with_taken_addresses(&self) -> &[FuncId] {
         self.taken.get_or_init(|| taken(&self.module))
+    }
+
+    /// Estimates how many registers the first of `functions` needs. The other functions are all that it may reach.
+    pub(super) fn registers(&self, functions: &[FuncId]) -> u32 {
+        register_pressure::estimate(functions, |id| {
+            let body = self.module.functions.get(id.0 as usize)?.body()?;
+            Some(self.needs.get(id.0 as usize)?.get_or_init(|| Need::of(body)))
+        })
     }
 
     /// Returns the address of a variable in device memory.

@@ -1,20 +1,23 @@
 //! Functions and variables that a kernel can reach.
 
 use ptx::ir::{Address, Body, Callee, FuncId, Module, Op, Operand, RelocTarget, VarId};
-use std::collections::HashSet;
 
 /// Returns the functions that `entry` may reach by calls, `entry` first. An indirect call without a list of targets may
 /// reach every function of `taken`.
 pub(super) fn reachable<'a>(module: &Module, entry: FuncId, taken: impl Fn() -> &'a [FuncId]) -> Vec<FuncId> {
     let mut found = vec![entry];
-    let mut known = HashSet::from([entry]);
+    let mut known = vec![false; module.functions.len()];
+    if let Some(known) = known.get_mut(entry.0 as usize) {
+        *known = true;
+    }
     let mut next = 0;
     let mut indirect = false;
     while next < found.len() {
         let body = module.functions.get(found[next].0 as usize).and_then(|f| f.body());
         next += 1;
         let mut add = |id: FuncId| {
-            if known.insert(id) {
+            if let Some(known @ false) = known.get_mut(id.0 as usize) {
+                *known = true;
                 found.push(id);
             }
         };

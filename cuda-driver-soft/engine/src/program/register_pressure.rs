@@ -10,8 +10,8 @@
 use crate::plan::liveness::{Effect, solve};
 use crate::plan::set::Set;
 use ptx::ir::{
-    Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Module, Op, Operand, Part, Reg, RegClass, Space,
-    Special, Type,
+    Body, CallSlot, Callee, Directives, FuncId, Inst, MatrixPart, Op, Operand, Part, Reg, RegClass, Space, Special,
+    Type,
 };
 use std::collections::HashMap;
 
@@ -65,12 +65,12 @@ pub(crate) fn limit(directives: &Directives) -> u32 {
     (each / 8 * 8).clamp(LEAST_LIMIT, MOST)
 }
 
-/// Estimates how many registers the first of `functions` needs. The other functions are all that it may reach.
-pub(crate) fn estimate(module: &Module, functions: &[FuncId]) -> u32 {
-    let body = |id: &FuncId| module.functions.get(id.0 as usize)?.body();
+/// Estimates how many registers the first of `functions` needs. The other functions are all that it may reach. `need`
+/// returns the [`Need`] of a function, and `None` for one without code.
+pub(super) fn estimate<'n>(functions: &[FuncId], need: impl Fn(FuncId) -> Option<&'n Need>) -> u32 {
     let index: HashMap<FuncId, usize> = functions.iter().copied().zip(0..).collect();
-    let needs: Vec<Option<Need>> = functions.iter().map(|id| body(id).map(of_body)).collect();
-    let mut live: Vec<u32> = needs.iter().map(|n| n.as_ref().map_or(0, |n| n.live)).collect();
+    let needs: Vec<Option<&Need>> = functions.iter().map(|id| need(*id)).collect();
+    let mut live: Vec<u32> = needs.iter().map(|n| n.map_or(0, |n| n.live)).collect();
     let mut called = false;
     // Small functions are inlined: their registers are added to the ones that live across the call. Large ones
     // save what they overwrite. Recursion converges after a few rounds, since nothing is added to large functions.
@@ -122,20 +122,24 @@ fn margin(live: u32, insts: usize) -> u32 {
 type Calls = Vec<(Option<FuncId>, u32)>;
 
 /// The registers and calls of one function, without its callees.
-struct Need {
+#[derive(Debug)]
+pub(super) struct Need {
     /// The largest number of 32-bit registers that are live at the same time.
     live: u32,
     calls: Calls,
     insts: usize,
 }
 
-fn of_body(body: &Body) -> Need {
-    let code = Code::new(body);
-    let (live, calls) = code.pressure().unwrap_or_else(|| (code.spans(), Vec::new()));
-    Need {
-        live,
-        calls,
-        insts: body.insts.len(),
+impl Need {
+    /// Returns the need of a function with this body.
+    pub(super) fn of(body: &Body) -> Self {
+        let code = Code::new(body);
+        let (live, calls) = code.pressure().unwrap_or_else(|| (code.spans(), Vec::new()));
+        Need {
+            live,
+            calls,
+            insts: body.insts.len(),
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The resources of a kernel, as a compiler's verbose log lists them.
 
 use super::kernel::Kernel;
-use super::register_pressure;
 use ptx::ir::{Body, FuncId, Op, Operand};
 
 /// Number of barriers of a block.
@@ -40,7 +39,7 @@ impl Resources {
         let frame = |body: &Body| u64::from(body.local_bytes).next_multiple_of(FRAME_ALIGN);
         let own = |id: &FuncId| function(id).and_then(|f| f.body()).map_or(0, frame);
         let reachable = kernel.reachable();
-        let needed = register_pressure::estimate(module, reachable);
+        let needed = kernel.loaded().registers(reachable);
         let registers = kernel.num_regs();
         let spilled_bytes = u64::from(needed.saturating_sub(registers)) * REGISTER_BYTES;
         let bodies = reachable.iter().filter_map(function).filter_map(|f| f.body());
