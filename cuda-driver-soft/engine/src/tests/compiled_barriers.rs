@@ -1,7 +1,8 @@
 //! Barriers in compiled kernels: phases that the code begins by itself, and blocks whose warps part after some of them.
 
-use super::compiled::{counts_in, same_in};
-use crate::{Engine, Isa};
+use super::compiled::{counts_in, kernel, same_in};
+use super::{Arg, Bench};
+use crate::{Engine, Isa, Progress};
 
 /// Blocks of one, two and eight whole warps, and blocks whose warps have several rows.
 const BLOCKS: [(u32, u32); 5] = [(32, 1), (64, 1), (256, 1), (16, 6), (64, 3)];
@@ -86,5 +87,50 @@ fn phases_count_as_many_instructions_as_in_the_interpreter() {
             got.all - scheduled,
             "{rounds} rounds in blocks of {block:?}"
         );
+    }
+}
+
+/// A call of machine code runs a block from barrier to barrier. The block can be interrupted at each of them.
+#[test]
+fn blocks_are_interrupted_between_two_phases() {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    const THREADS: u32 = 512;
+    let body = format!("{STORE} mov.u32 %r14, 12; {ROUNDS} {RESULT}");
+    let mut bench = Bench::text(&kernel(&body), Isa::Wide);
+    let numbers: Vec<u32> = (0..4 * THREADS).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+    let input = bench.put(&numbers, u32::to_le_bytes);
+    // Each piece is the number of instructions after which the block is interrupted.
+    let mut results = |engine: Engine, piece: u64| {
+        let out = bench.put(&vec![!0_u64; THREADS as usize], u64::to_le_bytes);
+        let args = [
+            Arg::U64(out),
+            Arg::U64(input),
+            Arg::U32(THREADS),
+            Arg::U32(3),
+            Arg::U64(5),
+        ];
+        let mut launch = bench.launch("k", THREADS / 256, 256, &args);
+        launch.options.engine = engine;
+        let execution = launch.start();
+        let mut pieces = 1;
+        while execution.work(piece) != Progress::Finished {
+            pieces += 1;
+        }
+        assert_eq!(execution.fault(), None);
+        (
+            bench.get(out, THREADS as usize, u64::from_le_bytes),
+            pieces,
+            execution.counts(),
+        )
+    };
+    let (want, _, all) = results(Engine::Interpreter, u64::MAX);
+    for piece in [1, 13, 50, 137, 400] {
+        let (got, pieces, counts) = results(Engine::Compiled { lanes: 32 }, piece);
+        assert!(got == want, "pieces of {piece} instructions");
+        assert!(pieces > 3, "{pieces} pieces of {piece} instructions");
+        assert_eq!(counts.all, all.all, "pieces of {piece} instructions");
+        assert_ne!(counts.compiled, 0, "pieces of {piece} instructions");
     }
 }

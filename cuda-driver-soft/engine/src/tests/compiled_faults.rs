@@ -10,7 +10,8 @@ const WARP: u32 = 32;
 const NUMBERS: u32 = 4;
 
 /// Returns a kernel `k` with a body. `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is
-/// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true.
+/// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true. `CALLED`
+/// calls a function with such an assertion.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;
@@ -18,10 +19,20 @@ fn kernel(body: &str) -> String {
     let assert = "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
         mov.b64 %rd10, text; mov.b64 %rd11, 1; st.param.b64 [a], %rd10; st.param.b64 [b], %rd10;
         st.param.b32 [c], %r14; st.param.b64 [d], %rd10; st.param.b64 [e], %rd11; @%p7 call __assertfail, (a, b, c, d, e); }";
+    let called = "selp.b32 %r21, 1, 0, %p7;
+        { .param .b32 fails; .param .b32 line; st.param.b32 [fails], %r21; st.param.b32 [line], %r14;
+        call g, (fails, line); }";
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
 .extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
 .global .b8 text[3] = {{65, 66, 0}};
+.func g(.param .b32 fails, .param .b32 line) {{
+    .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .pred %p<8>;
+    ld.param.b32 %r21, [fails]; ld.param.b32 %r14, [line]; setp.ne.u32 %p7, %r21, 0; @!%p7 bra done;
+    {assert}
+done:
+    ret;
+}}
 .visible .entry k(.param .u64 in) {{
     .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .pred %p<8>; .shared .b32 part[64];
     ld.param.u64 %rd1, [in]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, {};
@@ -32,7 +43,9 @@ done:
     ret;
 }}",
         4 * NUMBERS,
-        body.replace("CHECK", check).replace("ASSERT", assert)
+        body.replace("CHECK", check)
+            .replace("ASSERT", assert)
+            .replace("CALLED", called)
     )
 }
 
@@ -199,6 +212,27 @@ fn the_first_fault_is_reported() {
         setp.eq.u32 %p7, %r5, %r13;
         CHECK
         add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;",
+        ),
+        // Assertions in a called function.
+        (
+            THREADS,
+            "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
+        next: and.b32 %r14, %r13, 1;
+        CALLED
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
+        setp.eq.u32 %p7, %r13, 3; mov.u32 %r14, 7;
+        CALLED",
+        ),
+        // The same on one side of a branch in a loop, with the other side in the kernel's own code.
+        (
+            THREADS,
+            "mov.u32 %r14, 3;
+        again: setp.eq.u32 %p7, %r5, %r11; and.b32 %r7, %r12, 1; setp.eq.u32 %p1, %r7, 0; @%p1 bra other;
+        CALLED
+        bra join;
+        other:
+        ASSERT
+        join: add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;",
         ),
     ];
     let mut state = 1u64;
