@@ -251,6 +251,8 @@ const MAX_TEXT: usize = 1 << 30;
 /// Maximum ratio of the length of a decompressed payload to the length of its compressed data. PTX of a thousand equal
 /// lines reaches 100.
 const MAX_RATIO: usize = 1 << 10;
+/// [`MAX_RATIO`] for LZ4: a byte of data stands for at most 255 bytes.
+const MAX_RATIO_LZ4: usize = 255;
 /// Length in bytes up to which a decompressed payload is accepted, however short its compressed data is.
 const SMALL_TEXT: usize = 1 << 16;
 /// Maximum number of bytes that a zstd frame may refer back to.
@@ -268,9 +270,14 @@ fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
     if bytes > MAX_TEXT {
         return Err(Failure::Damaged("an entry is longer than 1 GiB"));
     }
-    if bytes > SMALL_TEXT && bytes / MAX_RATIO > entry.payload.len() {
+    let most = if entry.flags & FLAG_LZ4 != 0 {
+        MAX_RATIO_LZ4
+    } else {
+        MAX_RATIO
+    };
+    if bytes > SMALL_TEXT && bytes / most > entry.payload.len() {
         return Err(Failure::Damaged(
-            "an entry states more than 1024 times the length of its data",
+            "an entry states a far longer text than its data can have",
         ));
     }
     let mut text = Vec::new();
@@ -380,7 +387,7 @@ mod tests {
 
     #[test]
     fn the_stated_length_is_bounded_by_the_data() {
-        let too_long = Failure::Damaged("an entry states more than 1024 times the length of its data");
+        let too_long = Failure::Damaged("an entry states a far longer text than its data can have");
         let damaged = |name| Failure::Damaged(name);
         let lz4 = lz4_flex::block::compress(TEXT);
         let zstd = zstd(TEXT);
@@ -398,6 +405,10 @@ mod tests {
             );
             assert_eq!(of(1000, &[0xFF; 100]), Err(damaged(name)));
         }
+        // LZ4 data of this length cannot have as many bytes as zstd data can.
+        let of = |flag: u64| ptx(&binary(&[entry(KIND_PTX, 52, flag, &[0xFF; 1000], 1_000_000, &[])]), 90);
+        assert_eq!(of(FLAG_LZ4), Err(too_long));
+        assert_eq!(of(FLAG_ZSTD), Err(damaged("the zstd data of an entry is damaged")));
         // `far` declares a window of 1 GiB. `bomb` is 128 KiB of one byte, the most that a block of four bytes can
         // hold.
         let far = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 20 << 3];
