@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
+use crate::common::{Codes, is_software};
 use crate::common::gpu::Gpu;
 use crate::{is, ok};
 
@@ -186,6 +186,18 @@ fn levels_of_arrays_are_mapped() {
         );
         if code == 0 {
             is!(c, 0, cuMipmappedArrayDestroy(other));
+        }
+    }
+    // The array has its memory. A GPU was not asked.
+    for flags in [CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING] {
+        let mut desc = desc;
+        desc.arrayDesc.Flags = flags;
+        if is_software() {
+            is!(
+                c,
+                1,
+                cuExternalMemoryGetMappedMipmappedArray(&raw mut other, memory, &raw const desc)
+            );
         }
     }
     is!(c, 0, cuMipmappedArrayDestroy(mipmap));

@@ -191,6 +191,11 @@ impl ArrayDescriptor {
         }
     }
 
+    /// Returns true if the program maps the memory of the array after its creation.
+    pub(crate) fn is_mapped_later(&self) -> bool {
+        self.has(SPARSE | DEFERRED)
+    }
+
     /// Returns an error for a sparse array that driver 580 refuses: only 2D, layered 2D and 3D arrays can be sparse,
     /// and they can neither be surfaces nor have deferred mapping.
     fn check_sparse(&self, shape: Shape) -> Result<()> {
@@ -369,7 +374,7 @@ impl ArrayDescriptor {
     ) -> Result<(Image, Texels)> {
         let count = levels.unwrap_or(1);
         let (mut image, bytes) = self.image(shape, format, count, 0)?;
-        if !self.has(SPARSE | DEFERRED) {
+        if !self.is_mapped_later() {
             let memory = place(bytes)?;
             let (image, _) = self.image(shape, format, count, memory.base)?;
             return Ok((image, Texels::Own(memory)));

@@ -78,6 +78,10 @@ impl ExternalMemory {
         if levels == 0 || levels > array::most_levels(&descriptor)? {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        if descriptor.is_mapped_later() {
+            host::log!("an array in external memory has its memory, so it can be neither sparse nor mapped later");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         array::create_mipmap_in(context, descriptor, levels, |bytes| self.map(context, offset, bytes))
     }
 }
