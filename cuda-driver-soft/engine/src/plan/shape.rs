@@ -627,8 +627,8 @@ impl Finder<'_, '_> {
             // The first lane's value keeps its alignment, or becomes zero.
             let align = if a.align >= low { 63 } else { a.align };
             Value::affine(step, align, mask.min(a.most))
-        } else if high > 0 && mask == all & !bits(high) && reach >> high == 0 {
-            Value::affine(0, high.max(a.align), a.most)
+        } else if high > 0 && mask == all & !bits(high) && reach >> high.min(63) == 0 {
+            Value::affine(0, high.min(63).max(a.align), a.most)
         } else {
             ANY
         }

@@ -135,7 +135,11 @@ fn shapes_that_depend_on_alignment() {
         and.b32 %r28, %r27, 31; // any
         shl.b32 %r31, %r2, 6;
         mov.u32 %r32, %nwarpid;
-        or.b32 %r33, %r31, %r32; // any",
+        or.b32 %r33, %r31, %r32; // any
+        cvt.u64.u32 %rd3, %r2; // step 1
+        and.b64 %rd4, %rd3, 0; // uniform
+        rem.u64 %rd5, %rd3, 1; // uniform
+        shr.u64 %rd6, %rd5, 1; // uniform",
         GROUP,
     );
     // The last group of a block may be partial, and the next block then begins anywhere.
