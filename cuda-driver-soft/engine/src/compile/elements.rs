@@ -6,6 +6,7 @@ use super::lanes::{Addresses, Places};
 use super::ranges::Memory;
 use super::registers::{Kind, SOURCES, TEMP};
 use super::value::Value;
+use crate::plan::shape::Shape;
 use iced_x86::Code;
 use ptx::ir::{Inst, MemMods, Op, Operand, Order, Reg, RegClass, Space};
 
@@ -87,12 +88,17 @@ impl Emitter<'_> {
         self.has_places(&addresses).then_some(addresses)
     }
 
-    /// Returns true if an address is known to be a multiple of the size of the access.
+    /// Returns true if the addresses of all lanes are known to be multiples of the size of the access.
     fn is_aligned(&self, operand: &Operand, offset: i64, bytes: u32) -> bool {
         let Operand::Reg(reg) = operand else { return bytes == 1 };
-        let known = self.shapes.alignment(*reg);
-        bytes == 1
-            || !self.is_alias(*reg) && known >= bytes.trailing_zeros() && offset.rem_euclid(i64::from(bytes)) == 0
+        let is_multiple = |distance: i64| distance.rem_euclid(i64::from(bytes)) == 0;
+        // The alignment is that of the first lane.
+        let first = !self.is_alias(*reg) && self.shapes.alignment(*reg) >= bytes.trailing_zeros();
+        let step = match self.shape(*reg) {
+            Shape::Affine(step) => step,
+            Shape::Uniform | Shape::Any => 0,
+        };
+        bytes == 1 || first && is_multiple(offset) && is_multiple(step)
     }
 
     /// Adds a load. Returns `None` if it has no machine code.

@@ -282,6 +282,28 @@ fn misaligned_after_a_narrow_access() {
     }
 }
 
+/// Addresses of local memory that grow by less than the size of the access from lane to lane. Only that of the first
+/// lane of a group is known to be aligned.
+#[test]
+fn misaligned_lanes_in_local_memory() {
+    for (access, step) in [("u32", 1), ("u32", 2), ("u64", 4), ("u32", 4)] {
+        let register = if access == "u64" { "%rd12" } else { "%r12" };
+        for access in [
+            format!("ld.local.{access} {register}, [%rd11];"),
+            format!("st.local.{access} [%rd11], {register};"),
+        ] {
+            same_in(
+                &[(64, 1)],
+                &format!(
+                    "{{ .local .align 16 .b8 own[512]; mov.u64 %rd13, own; add.u64 %rd14, %rd13, 15; and.b64 %rd10, %rd14, -16;
+                    mul.wide.u32 %rd11, %r6, {step}; add.u64 %rd11, %rd10, %rd11; mov.u32 %r12, 5; mov.u64 %rd12, 5;
+                    {access} st.global.u64 [%rd3], %rd5; }}"
+                ),
+            );
+        }
+    }
+}
+
 /// The guard is the same in all lanes, so the address still grows by one step from lane to lane.
 #[test]
 fn an_address_changes_under_a_guard() {
