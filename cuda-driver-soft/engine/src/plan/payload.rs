@@ -79,8 +79,11 @@ fn effect(inst: &Inst, at: usize) -> Effect {
             (2, _) => Effect::Seen,
             _ => Effect::Passes,
         },
-        // The sign bit of `a`, and the other bits of `b`.
+        // The result is the sign bit of `a`, which is then part of a number, and the other bits of `b`.
+        Op::Copysign { .. } if at == 0 => Effect::Seen,
         Op::Copysign { .. } => Effect::Passes,
+        // If one operand is a NaN, its sign still changes the sign of the result, which is the other operand.
+        Op::FMin { xorsign_abs: true, .. } | Op::FMax { xorsign_abs: true, .. } => Effect::Seen,
         Op::FAdd(mods) | Op::FSub(mods) | Op::FMul(mods) => arithmetic(mods.ty),
         // `.oob` gives one particular NaN a meaning of its own.
         Op::Fma(mods) if mods.oob => Effect::Seen,

@@ -276,6 +276,10 @@ fn payloads_that_something_sees() {
         add.f32 %f9, %f4, %f4; // seen
         cvt.f64.f32 %d4, %f9; // seen
         st.global.f64 [%rd1+24], %d4;
+        add.f32 %f12, %f4, %f4; // seen
+        add.f32 %f13, %f4, %f4; // hidden
+        copysign.f32 %f14, %f12, %f13; // hidden
+        setp.gt.f32 %p3, %f14, %f1;
         add.f32 %f10, %f4, %f4; // seen
         shfl.sync.bfly.b32 %f11, %f10, 1, 31, -1;",
         |plan, reg, expected| {

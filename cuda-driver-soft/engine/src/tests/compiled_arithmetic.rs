@@ -108,6 +108,31 @@ fn double_precision() {
     );
 }
 
+/// The signs of NaNs become the signs of numbers. Nothing else sees the NaNs, or the results.
+#[test]
+fn signs_of_nans() {
+    for operation in [
+        "copysign.f32 %f4, %f3, %f2;",
+        "min.xorsign.abs.f32 %f4, %f3, %f2;",
+        "max.xorsign.abs.f32 %f4, %f2, %f3;",
+    ] {
+        // The difference of two infinities is a NaN.
+        same(&format!(
+            "ld.global.v2.f32 {{%f1, %f2}}, [%rd6]; sub.f32 %f3, %f1, %f1; {operation} setp.lt.f32 %p1, %f4, 0f00000000;
+            selp.u64 %rd9, 7, 9, %p1; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+    // The sources are two NaNs with different signs, and the result is one of them.
+    for operation in ["sub.f64 %fd3, %fd1, %fd2;", "fma.rn.f64 %fd3, %fd1, %fd2, %fd1;"] {
+        same(&format!(
+            "ld.global.u64 %rd10, [%rd6]; and.b64 %rd10, %rd10, 0xfffff; or.b64 %rd11, %rd10, 0x7ff8000000000000;
+            or.b64 %rd12, %rd10, 0xfff8000000000000; mov.b64 %fd1, %rd11; mov.b64 %fd2, %rd12; {operation}
+            copysign.f64 %fd4, %fd3, 0d3ff0000000000000; setp.lt.f64 %p1, %fd4, 0d0000000000000000;
+            selp.u64 %rd9, 7, 9, %p1; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
+
 #[test]
 fn conversions() {
     each(
