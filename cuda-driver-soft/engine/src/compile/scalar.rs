@@ -3,6 +3,7 @@
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::emitter::Emitter;
 use super::lanes::whole_reach;
+use super::registers::Kind;
 use super::value::Value;
 use crate::plan::shape::{Condition, Shape};
 use crate::window;
@@ -33,6 +34,10 @@ impl Emitter<'_> {
         let Some(work) = self.scalar_work(inst) else {
             return false;
         };
+        // The register of a conversion may be wider than the result, whose sign is then extended.
+        if !matches!(self.kind(d), Kind::Scalar(width, _) if width == work.width()) {
+            return false;
+        }
         let sources = work.sources();
         if !sources.iter().all(Value::is_scalar) {
             return false;
@@ -261,11 +266,7 @@ impl Emitter<'_> {
         // Other sources are read after the register has changed.
         let blocked = [second, third].contains(&Some(Word::Gpr(d)));
         let to = if blocked { Gpr::AX } else { d };
-        let width = match *work {
-            Work::Widen(..) | Work::WideProduct(..) => Width::Bits64,
-            Work::Narrow(_) => Width::Bits32,
-            _ => a.width,
-        };
+        let width = work.width();
         match (*work, second) {
             (Work::Sum(_, _, alu) | Work::Bits(_, _, alu), Some(second)) => {
                 self.combine_into(alu, width, to, first, second)
@@ -420,6 +421,21 @@ enum Work {
 }
 
 impl Work {
+    /// Returns the width of the result.
+    fn width(&self) -> Width {
+        match self {
+            Work::Widen(..) | Work::WideProduct(..) | Work::Offset(..) => Width::Bits64,
+            Work::Narrow(_) => Width::Bits32,
+            Work::Copy(a)
+            | Work::ShiftLeft(a, _)
+            | Work::ShiftRight(a, _, _)
+            | Work::Sum(a, _, _)
+            | Work::Product(a, _, _)
+            | Work::Bits(a, _, _)
+            | Work::Choice(a, _, _) => a.width,
+        }
+    }
+
     fn sources(&self) -> Vec<Value> {
         match self {
             Work::Copy(a)

@@ -149,6 +149,25 @@ fn conversions() {
     );
 }
 
+/// Registers may be wider than the result of a conversion, whose sign is then extended. The sources are the same in all
+/// lanes, or differ.
+#[test]
+fn conversions_to_wider_registers() {
+    for source in ["sub.s64 %rd10, 2, %rd2;", "sub.s64 %rd10, 2, %rd5;"] {
+        for conversion in [
+            "cvt.s32.s64 %rd9, %rd10;",
+            "cvt.u32.s64 %rd9, %rd10;",
+            "cvt.s32.s32 %rd9, %r10;",
+            "cvt.s32.u32 %rd9, %r10;",
+            "cvt.s16.s32 %rd9, %r10;",
+        ] {
+            same(&format!(
+                "{source} cvt.u32.u64 %r10, %rd10; {conversion} st.global.u64 [%rd3], %rd9;"
+            ));
+        }
+    }
+}
+
 #[test]
 fn approximate_functions() {
     each(
