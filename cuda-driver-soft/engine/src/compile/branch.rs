@@ -119,7 +119,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds the code behind the branch at the end of a block: the edge to the next block, or the end of the kernel.
+    /// Adds the code after the branch at the end of a block: the edge to the next block, or the end of the kernel.
     fn not_taken(&mut self, block: usize, number: usize, step: usize) {
         let layout = &self.input.plan.layout;
         match layout.block_of.get(layout.steps_of(block).end) {
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the comparison that a step of the current block makes for the branch behind it, if that needs no
+    /// Returns the comparison that a step of the current block makes for the branch after it, if that needs no
     /// predicate.
     pub(super) fn comparison_for_branch(&self, step: usize, inst: &Inst) -> Option<Comparison> {
         let layout = &self.input.plan.layout;
@@ -186,7 +186,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Ends the current block with a comparison and the branch behind it. `number` is that of the current piece, and
+    /// Ends the current block with a comparison and the branch after it. `number` is that of the current piece, and
     /// `rest` the number of interpreter instructions of the piece from the comparison on.
     pub(super) fn compare_and_branch(
         &mut self,

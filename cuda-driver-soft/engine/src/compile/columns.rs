@@ -1,5 +1,5 @@
-//! Moves between memory, where the elements of a lane lie together, and vector registers, where the same elements of
-//! all lanes lie together.
+//! Moves between memory, where the elements of one lane follow each other, and vector registers, each of which has the
+//! same element of several lanes.
 //!
 //! An access moves *columns* of 32 or 64 bits. An access of less than 4 bytes moves one column, of which only a part is
 //! used; any other access moves as many as its size needs. Elements of less than 4 bytes are parts of columns.

@@ -96,7 +96,7 @@ pub(super) struct Emitter<'a> {
     pub(super) pool: Vec<[u32; 8]>,
     pub(super) pooled: IdMap<[u32; 8], usize>,
     pub(super) epilogue: Label,
-    /// The code that goes on to the next group.
+    /// The code that continues with the next group.
     pub(super) next: Label,
     /// The code that runs when all warps of the call have ended at the same place, in code for groups of 32 lanes.
     pub(super) over: Label,

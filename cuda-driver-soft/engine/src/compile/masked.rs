@@ -1,4 +1,4 @@
-//! Code for some lanes of a group. Lanes that part wait at the beginning of blocks. The code always runs the first
+//! Code for some lanes of a group. Divergent lanes wait at the beginning of blocks. The code always runs the first
 //! block, in order, at which lanes wait, so that lanes meet again where the sides of a branch do. When all lanes are at
 //! one block, the code for whole groups continues.
 //!
@@ -35,7 +35,7 @@ impl Emitter<'_> {
         field(offset_of!(CompiledContext, waiting) + 4 * place)
     }
 
-    /// Returns true if lanes part at the end of a block.
+    /// Returns true if lanes can diverge at the end of a block.
     pub(super) fn parts_behind(&self, block: usize) -> bool {
         self.masks.parts[block]
     }
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         *self.masks.over.get_or_insert_with(|| asm.label())
     }
 
-    /// Adds code for a branch at which the lanes of a whole group part, and returns its label. The predicate is in
+    /// Adds code for a branch at which the lanes of a whole group diverge, and returns its label. The predicate is in
     /// `mask`.
     pub(super) fn part_stub(&mut self, from: usize, mask: Gpr, to: [usize; 2]) -> Label {
         let label = self.asm.label();
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes the code that runs a block if lanes wait there, and then goes on to the next one.
+    /// Writes the code that runs a block if lanes wait there, and then continues with the next one.
     fn masked_block(&mut self, number: usize) {
         let (block, [label, back]) = self.masks.blocks[number];
         let runs = matches!(self.masks.numbers[block], Some((_, true)));
@@ -418,7 +418,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the place of a lane for a store; for a lane that does not run, a place that nothing reads. Branches
-    /// would be mispredicted often, because lanes part by their data. Uses `CX`.
+    /// would be mispredicted often, because lanes usually diverge by their data. Uses `CX`.
     pub(super) fn lane_to_store(&mut self, places: &Places, lane: u32) -> Mem {
         let at = self.lane(places, lane);
         if !self.masked || places.own_indexes().is_some() {

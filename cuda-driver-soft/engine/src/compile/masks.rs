@@ -14,14 +14,14 @@ pub(super) struct Masks {
     pub(super) first: usize,
     /// By block: its number, and true if some lanes can run it. At other blocks, lanes only meet.
     pub(super) numbers: Vec<Option<(usize, bool)>>,
-    /// By block: true if it ends with a branch at which lanes part.
+    /// By block: true if it ends with a branch at which lanes can diverge.
     pub(super) parts: Vec<bool>,
     /// The code that leaves while no lanes run.
     pub(super) over: Option<Label>,
 }
 
 impl Masks {
-    /// Returns the blocks of those regions at whose branches lanes of a group can part.
+    /// Returns the blocks of those regions at whose branches lanes of a group can diverge.
     pub(super) fn of(plan: &Plan<'_>, shapes: &Shapes, regions: &[&Region], asm: &mut Assembler) -> Self {
         let count = plan.layout.blocks.len();
         let mut masks = Masks {

@@ -7,7 +7,7 @@
 //! with `Exit::Part`, and the scheduler lets each of them leave.
 //!
 //! If the lanes of a warp must run in the interpreter's order, all groups also meet at each instruction that keeps the
-//! order of threads, and at each branch at which they could part.
+//! order of threads, and at each branch at which they could take different sides.
 
 use super::assembler::{Alu, Gpr, Label, Mem, Shift, When, Width, Word};
 use super::collective::Together;

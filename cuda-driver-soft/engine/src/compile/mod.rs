@@ -6,10 +6,11 @@
 //! registers are allocated block by block: the first edge to a block decides which registers hold which values there,
 //! and later edges conform.
 //!
-//! When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue, with one
-//! exception: after some exits, the row of a scalar has only the value of the first lane, and the warp completes it
-//! before the interpreter reads it. The interpreter also runs most instructions that are not compiled, and each access that the quick check of its
-//! bounds does not accept, so that there is one place where an access can fail.
+//! The interpreter keeps the registers of a warp in a frame, in which each register has a row with the values of all
+//! lanes. When the code begins or ends, all values are in the rows of the frame, and the interpreter can continue, with
+//! one exception: after some exits, the row of a scalar has only the value of the first lane, and the warp completes it
+//! before the interpreter reads it. The interpreter also runs most instructions that are not compiled, and each access
+//! that the quick check of its bounds does not accept, so that there is one place where an access can fail.
 //!
 //! iced-x86 encodes samples of each kind of instruction once per process, and rare instructions each time. It was
 //! chosen because it builds fast: clean builds on two cores took 3 s for its encoder (MIT, 2 crates), 15 s with its
@@ -250,8 +251,8 @@ fn emit(plan: &Plan<'_>, code: &Code, variant: Variant, ordered: bool) -> Option
     let Variant { lanes, whole, leaving } = variant;
     let map = code.map.as_ref()?;
     let group = Group { lanes, whole };
-    // If lanes part, accesses can happen in another order, and other lanes can run an instruction together. In kernels
-    // that can see this, all lanes keep in step.
+    // If lanes diverge, accesses can happen in another order than in the interpreter, and other lanes can run an
+    // instruction together. In kernels that can see this, all lanes keep in step.
     let in_step = ordered || plan.source.body.insts.iter().any(depends_on_active_lanes);
     let masked = if in_step { Vec::new() } else { masked_regions(plan) };
     let choices = Choices {

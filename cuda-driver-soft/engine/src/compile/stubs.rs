@@ -1,4 +1,4 @@
-//! Rarely run code, at the end of a section: exits, edges, branches at which lanes part, and instructions that the
+//! Rarely run code, at the end of a section: exits, edges, branches at which lanes diverge, and instructions that the
 //! interpreter runs.
 
 use super::assembler::{Alu, Gpr, Label, Mem, When, Width, Word};
@@ -39,7 +39,7 @@ pub(super) enum Stub {
         state: State,
         write: Box<dyn FnOnce(&mut Emitter<'_>)>,
     },
-    /// A branch at which the lanes of a whole group part.
+    /// A branch at which the lanes of a whole group diverge.
     Part {
         label: Label,
         state: State,

@@ -43,8 +43,8 @@ pub(super) fn regions(layout: &Layout<'_>, flow: &Flow, live: &Liveness) -> Vec<
     };
     let found = layout.order.iter().filter_map(|block| finder.region(*block));
     let mut found: Vec<Region> = found.collect();
-    // Lanes that part again inside a region must meet at its join or before: each branch inside must begin a region of
-    // its own.
+    // Lanes that diverge again inside a region must meet at its join or before: each branch inside must begin a region
+    // of its own.
     let parts = |block: &usize| layout.blocks[*block].successors.len() > 1;
     loop {
         let mut begins = vec![false; layout.blocks.len()];

@@ -8,8 +8,8 @@ use super::steps::{Layout, Step};
 /// The steps before which lanes have done nothing that they cannot do again from the function's first step on: they
 /// have only computed and loaded, and no value from before the first step is needed.
 ///
-/// This also holds for lanes that run together with others. Divergent lanes run the block that is earliest in the order
-/// of those at which any of them wait, so that only blocks of the beginning have run.
+/// This also holds if lanes have diverged. Of the blocks at which lanes wait, the first one in order runs next, so that
+/// only repeatable blocks have run before any lane is in a later block.
 pub(super) struct Repeatable {
     /// Number of blocks, in order, whose steps are all repeatable.
     blocks: usize,

@@ -60,8 +60,8 @@ pub(crate) enum Condition {
 /// The choices that shapes depend on, in addition to the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices<'c> {
-    /// Regions that a group runs under a mask when its lanes part at their branches. At other branches, divergent lanes
-    /// leave the compiled code.
+    /// Regions that a group runs under a mask when its lanes diverge at their branches. At other branches, divergent
+    /// lanes leave the compiled code.
     pub(crate) masked: &'c [&'c Region],
     /// Steps that must not depend on an assumption, in any order. If they would, their results have the shape `Any`.
     pub(crate) denied: &'c [usize],

@@ -1,14 +1,14 @@
-//! Finds registers whose values in a group are equally spaced, but not in the order of the lanes: the place of a lane's
-//! value in the row is the number of the lane, combined with a constant by exclusive or. An example is the address of
-//! the partner of each thread in a sorting network.
+//! Finds registers whose values in a group of lanes are equally spaced, but not in the order of the lanes: if the
+//! values are sorted into a row, that of lane `i` is at place `i ^ swap`, where `swap` is a constant. An example is the
+//! address of the partner of each thread in a sorting network.
 
 use super::Plan;
 use super::shape::{Shape, Shapes};
 use super::steps::Step;
 use ptx::ir::{Inst, Op, Operand, Part, Reg, RegClass, Type};
 
-/// A row in another order of lanes: the value of lane `i` is larger than the first value of the row by
-/// `step * (i ^ swap)`, wrapping at the register's width.
+/// The order of such a row: the value of lane `i` is larger than the first value of the row by `step * (i ^ swap)`,
+/// wrapping at the register's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Swapped {
     /// The difference between a value in the row and the one before it.
@@ -29,9 +29,10 @@ const MOST_STEP: u64 = 1 << 16;
 impl Plan<'_> {
     /// Returns the order of the lanes of a register, if it is known.
     ///
-    /// It is known only for pure registers, whose values do not depend on the path on which lanes have reached the only
-    /// write. No step that computes the register has an assumption: lanes for which an assumption has failed may enter
-    /// the code behind it, and the code then checks only registers that have a shape.
+    /// It is known only for [pure](super::pure) registers, whose values do not depend on the path on which lanes have
+    /// reached the only write. No step that computes the register may have an assumption (see
+    /// [`Assumption`](super::shape::Assumption)). Lanes for which an assumption has failed may enter the code after it,
+    /// and the code then checks only registers that are uniform or affine.
     pub(crate) fn swapped(&self, shapes: &Shapes, reg: Reg) -> Option<Swapped> {
         let swapped = self.swapped_within(shapes, reg, MOST_STEPS)?;
         let mut steps = self.pure.steps_for(&self.layout, [reg]).into_iter();

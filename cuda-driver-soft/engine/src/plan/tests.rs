@@ -517,12 +517,12 @@ fn repeatable_steps() {
         join: add.u32 %r12, %r11, %r10; // again
         st.global.u32 [%rd1], %r12;
         add.u32 %r13, %r12, 1; // once",
-        // Lanes that part run the first side before the second one.
+        // Divergent lanes run the first side before the second one.
         "@%p1 bra other;
         mov.u32 %r11, 5; // again
         st.global.u32 [%rd1], %r5;
         other: mov.u32 %r12, 5; // once",
-        // A loop with an effect behind it, and one with an effect inside.
+        // A loop with an effect after it, and one with an effect inside.
         "mov.u32 %r10, 0; // again
         round: add.u32 %r10, %r10, 1; // again
         setp.lt.u32 %p2, %r10, 9; // again

@@ -1,4 +1,5 @@
-//! Barriers in compiled kernels: phases that the code begins by itself, and blocks whose warps part after some of them.
+//! Barriers in compiled kernels: those that the code passes by itself, and blocks whose warps go different ways after
+//! some of them.
 
 use super::compiled::{counts_in, kernel, same_in};
 use super::{Arg, Bench};

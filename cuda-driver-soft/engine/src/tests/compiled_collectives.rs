@@ -3,7 +3,7 @@
 use super::compiled::{counts, same_in};
 use crate::{Counts, Engine, Isa};
 
-/// Block shapes of whole warps, which lie in one row or in several.
+/// Block shapes of whole warps. In the last one, a warp has threads of two rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (96, 1), (32, 2), (16, 4)];
 
 /// Loads a number of the thread into `%r10`. `%p1` is true if its two low bits are not both 0.

@@ -83,8 +83,8 @@ fn loops_that_lanes_leave_one_by_one() {
     ] {
         check(body, true);
     }
-    // A loop on one side of a branch. It is entered in its middle, and goes on at either of two places. The register
-    // that both the loop and the code after it use is the same in all lanes.
+    // A loop on one side of a branch. It is entered in its middle, and each round begins at one of two places. The
+    // register that both the loop and the code after it use is the same in all lanes.
     check(
         "and.b32 %r13, %r10, 7; and.b32 %r14, %r12, 3; add.u32 %r15, %r2, 40; setp.ge.u32 %p1, %r12, 25; @%p1 bra outside; bra first;
         back: setp.ge.u32 %p2, %r14, 2; @%p2 bra second;
@@ -101,7 +101,7 @@ fn loops_that_lanes_leave_one_by_one() {
             round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; {STORE}"
         ),
     );
-    // Lanes go on with the next round from several places.
+    // Several branches begin the next round.
     check(
         "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; setp.ge.u32 %p1, %r21, %r13; @%p1 bra end; and.b32 %r14, %r21, %r11;
         setp.eq.u32 %p1, %r14, 0; @%p1 bra round; add.u32 %r20, %r20, %r21; bra round; end:",

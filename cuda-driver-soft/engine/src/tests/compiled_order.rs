@@ -1,16 +1,17 @@
-//! Kernels whose results depend on the order of threads. Compiled code must run the threads in the interpreter's order,
-//! and count as many instructions.
+//! Kernels whose results depend on the order in which threads run, because threads read results of atomic operations or
+//! use volatile accesses. Compiled code must run such instructions in the interpreter's order, and count as many
+//! instructions as the interpreter.
 
 use super::compiled::{counts, same_in};
 use crate::{Engine, Isa};
 
-/// Block shapes: those whose warps lie in one row each, for which such kernels are compiled, and one whose warps lie in
-/// two rows.
+/// Block shapes. In all but the last one, the threads of a warp differ only in `%tid.x`. For other shapes, such kernels
+/// are not compiled.
 const BLOCKS: [(u32, u32); 5] = [(64, 1), (96, 1), (32, 2), (40, 1), (16, 4)];
 
-/// Loads a number of the thread into `%r10`, whose low bits are in `%r11`.
+/// Loads a number of the thread into `%r10`, and copies its low four bits to `%r11`.
 const LOAD: &str = "ld.global.u32 %r10, [%rd6]; and.b32 %r11, %r10, 15; mov.u32 %r12, 0; mov.f32 %f1, 0f00000000;";
-/// Stores `%r12`, and `%f1` above it.
+/// Stores the result of the thread: `%r12` in the lower half, and `%f1` in the upper half.
 const STORE: &str = "mov.b32 %r13, %f1; mov.b64 %rd9, {%r12, %r13}; st.global.u64 [%rd3], %rd9;";
 
 /// Compares engines, and returns the percentage of instructions that compiled code runs; 100 on a CPU for which nothing
@@ -54,7 +55,8 @@ fn loops_and_branches_around_atomics() {
         setp.lt.u32 %p1, %r14, %r2; @%p1 bra round;",
     );
     assert!(percent >= 90, "{percent}");
-    // The same number of rounds in each group or in each warp, or different numbers in neighbouring lanes.
+    // Lanes run 1 to 3 rounds: the same number in 16 neighbouring lanes or in 32, or different numbers in neighbouring
+    // lanes.
     for shift in [4, 5, 0] {
         check(&format!(
             "shr.u32 %r16, %r6, {shift}; and.b32 %r16, %r16, 3; mov.u32 %r14, 0;
@@ -68,11 +70,12 @@ fn loops_and_branches_around_atomics() {
         small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
         "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; @%p1 bra small; atom.global.add.u32 %r12, [%rd1], 5; bra end;
         small: atom.global.exch.b32 %r12, [%rd1], %r0; end: atom.global.add.u32 %r15, [%rd1+4], %r12; add.u32 %r12, %r12, %r15;",
-        // A value that is the same in each group, but not in the warp, and a branch on it after a barrier.
+        // `%r16` is the same in the 16 lanes of each group, but not in the whole warp. A branch depends on it after a
+        // barrier.
         "and.b32 %r14, %r6, 16; setp.eq.u32 %p1, %r14, 0; mov.u32 %r16, 0; @%p1 bra skip; mov.u32 %r16, 1;
         skip: bar.sync 0; setp.eq.u32 %p2, %r16, 0; @%p2 bra other; atom.global.add.u32 %r12, [%rd1], 3; bra end;
         other: atom.global.exch.b32 %r12, [%rd1], %r0; end: add.u32 %r12, %r12, 1;",
-        // With a shuffle, and with lanes that end.
+        // A shuffle, and lanes that end before the last atomic operation.
         "atom.global.add.u32 %r12, [%rd1], %r10; shfl.sync.bfly.b32 %r12, %r12, 5, 31, -1;
         and.b32 %r14, %r6, 31; setp.gt.u32 %p1, %r14, 27; @%p1 bra done; atom.global.add.u32 %r15, [%rd1], 1; add.u32 %r12, %r12, %r15;",
     ] {

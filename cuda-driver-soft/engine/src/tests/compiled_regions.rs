@@ -98,7 +98,7 @@ fn loops_of_one_basic_block() {
         xor.b64 %rd11, %rd11, %rd12; add.u64 %rd12, %rd12, %rd13; sub.u64 %rd13, %rd13, %rd10; add.u32 %r21, %r21, 1;
         setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; xor.b64 %rd10, %rd10, %rd11; add.u64 %rd12, %rd12, %rd13; add.u64 %rd10, %rd10, %rd12;
         cvt.u32.u64 %r20, %rd10;",
-        // Stores to shared and to global memory: consecutive, apart, and in another order.
+        // Stores to consecutive places, to places with gaps between them, and to places in another order.
         "and.b32 %r13, %r10, 7; mov.u32 %r14, part; shl.b32 %r15, %r8, 2; add.u32 %r14, %r14, %r15; mov.u32 %r15, 9; st.shared.u32 [%r14], %r15;
         round: add.u32 %r21, %r21, 1; st.shared.u32 [%r14], %r21; st.global.u32 [%rd3], %r21; xor.b32 %r16, %r14, 4; st.shared.u32 [%r16], %r21;
         setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; bar.sync 0; ld.shared.u32 %r20, [%r14];",

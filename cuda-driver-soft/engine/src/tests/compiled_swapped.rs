@@ -1,10 +1,15 @@
-//! Tests of accesses to shared memory whose addresses are rows in another order of lanes, as in sorting networks.
+//! Tests of accesses to shared memory in which thread `i` accesses the place of thread `i ^ swap`, its partner, as in
+//! sorting networks. `swap` is a constant. Compiled code runs groups of 8 to 32 lanes. For such accesses it checks one
+//! range for the whole group, and moves values between lanes. For addresses that follow no rule, it checks each of them.
 
 use super::compiled::same_in;
 
-/// Returns code that sets `%rd13` and `%r13` to the address of the thread's `bytes` bytes of shared memory, and `%r10`
-/// and `%r11` to two numbers of the thread. It stores the first number at the address if `bytes` is 4, and both if it
-/// is 8.
+/// Returns code that gives each thread a place of `bytes` bytes, 4 or 8, in shared memory, and stores numbers there:
+/// `%r10` if the place has 4 bytes, else `%r10` and `%r11`. Afterwards
+/// * `%r10` and `%r11` are two numbers of the thread from the input,
+/// * `%rd12` and `%r12` are the address of the first thread's place,
+/// * `%rd11` and `%r14` are the offset of the thread's place, and `%rd13` and `%r13` its address,
+/// * `%r20` and `%r21` are 0.
 fn begin(bytes: u32) -> String {
     format!(
         "ld.global.v2.u32 {{%r10, %r11}}, [%rd6]; mov.u32 %r20, 0; mov.u32 %r21, 0; mov.u64 %rd12, part;
@@ -18,10 +23,10 @@ fn begin(bytes: u32) -> String {
 /// Stores `%r20` and `%r21`.
 const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 
-/// Blocks in which each lane has a partner.
+/// Block shapes whose threads all have partners: powers of two that are larger than each `swap`.
 const BLOCKS: [(u32, u32); 2] = [(64, 1), (128, 1)];
 
-/// Returns four pieces of code that compute the address of the lane's partner in different ways, each with the name of
+/// Returns four pieces of code that compute the address of the partner's place in different ways, each with the name of
 /// the register that holds the address.
 fn partners(swap: u32, bytes: u32) -> [(String, &'static str); 4] {
     let distance = swap * bytes;
@@ -69,7 +74,8 @@ fn loads_and_stores_of_partners() {
     }
 }
 
-/// A step of a sorting network: lanes part by their data, and some of them exchange values.
+/// A step of a sorting network. The lower thread of each pair compares the two values, and exchanges them if they are
+/// in the wrong order, so that lanes diverge. With the second condition, at most one thread skips the exchange.
 #[test]
 fn lanes_exchange_values() {
     for swap in [1, 6, 16, 31] {
@@ -90,7 +96,7 @@ fn lanes_exchange_values() {
     }
 }
 
-/// Elements of other sizes, several of them, and reductions.
+/// Accesses to elements of 1 to 8 bytes and to vectors, and atomic operations. Before some of them, lanes diverge.
 #[test]
 fn other_accesses_of_partners() {
     for swap in [5, 16] {
@@ -116,9 +122,10 @@ fn other_accesses_of_partners() {
     }
 }
 
-/// Addresses for which no order of lanes is known. For example, the first value is not a multiple of the row's length,
-/// only some lanes change the address, or two instructions write it. In one kernel the order is known, but some lanes
-/// reach the access on another path.
+/// Addresses that are computed in a similar way, but are not those of partners. For example, the offset of a group's
+/// first lane is not a multiple of the bytes of all its lanes, only some lanes change the address, or the address
+/// depends on the path on which lanes have come. In one kernel they are those of partners, but some groups leave the
+/// code before.
 #[test]
 fn other_orders() {
     let begin = begin(4);
@@ -129,10 +136,12 @@ fn other_orders() {
         "xor.b32 %r17, %r14, %r2; and.b32 %r17, %r17, 0xfffffffc; add.u32 %r16, %r12, %r17;",
         "xor.b32 %r15, %r8, 3; xor.b32 %r17, %r15, 5; shl.b32 %r17, %r17, 2; add.u32 %r16, %r12, %r17;",
         "min.u32 %r15, %r6, 20; xor.b32 %r17, %r15, 1; shl.b32 %r18, %r17, 2; add.u32 %r16, %r12, %r18;",
-        // Only the assumption that the minimum is its first operand makes the last summand uniform.
+        // The code assumes that the minimum is its first operand in all lanes of a group. Only then is `%r17` the same
+        // in all lanes, and `%r16` the address of a partner.
         "min.u32 %r15, %r6, 20; sub.u32 %r22, %r15, %r6; shl.b32 %r17, %r22, 2; xor.b32 %r18, %r14, 4;
         add.u32 %r19, %r18, %r17; add.u32 %r16, %r12, %r19; bar.sync 0;",
-        // The row does not depend on the assumption, which does not hold for some groups.
+        // Here the address does not depend on this assumption. Groups for which it does not hold leave the code before
+        // the barrier, and may enter it again after it.
         "min.u32 %r15, %r6, 20; xor.b32 %r18, %r14, 4; add.u32 %r16, %r12, %r18; st.shared.u32 [%rd13], %r15; bar.sync 0;",
         "mov.u32 %r19, 8; @%p1 bra other; xor.b32 %r17, %r14, 8; add.u32 %r16, %r12, %r17; bra both;
         other: xor.b32 %r17, %r14, 8; add.u32 %r16, %r17, %r12; add.u32 %r16, %r16, %r19; both:",
@@ -146,7 +155,7 @@ fn other_orders() {
     }
 }
 
-/// Faults of some lanes behind the end of shared memory, and at addresses that are not aligned.
+/// Faults: the places of some lanes are past the end of shared memory, or all addresses are misaligned.
 #[test]
 fn faults_of_partners() {
     for swap in [1, 16] {
