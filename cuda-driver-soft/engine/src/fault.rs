@@ -84,9 +84,20 @@ pub enum LaneState {
     AtCollective,
 }
 
+impl Position {
+    /// Returns the position of a PTX line of a function; the name is `?` if the function is not known.
+    pub(crate) fn of(function: Option<&Function>, line: u32) -> Position {
+        Position {
+            function: function.map_or("?".into(), |function| function.name.clone()),
+            line,
+            source: function.and_then(|function| SourceLine::of(function, line)),
+        }
+    }
+}
+
 impl SourceLine {
     /// Returns the place in the source of a PTX line of a function.
-    pub(crate) fn of(function: &Function, line: u32) -> Option<SourceLine> {
+    fn of(function: &Function, line: u32) -> Option<SourceLine> {
         let found = function.location(line)?;
         let file = |number| function.source.file(number).unwrap_or("?").to_owned();
         Some(SourceLine {

@@ -4,10 +4,10 @@
 
 use crate::code::site::Site;
 use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
-use crate::fault::{LaneGroup, LaneState, Position, Report, SourceLine};
+use crate::fault::{LaneGroup, LaneState, Position, Report};
 use crate::lanes::{self, LANES, Mask, thread_of};
 use crate::observe::{LaunchObserver, ObservedLaunch, Observer, Observers};
-use ptx::ir::{FuncId, Function, Module, Reg, RegClass};
+use ptx::ir::{FuncId, Function, Module};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
@@ -219,12 +219,7 @@ struct Follower {
 
 impl Debugged {
     fn position(&self, (function, line): (FuncId, u32)) -> Position {
-        let function = self.module.functions.get(function.0 as usize);
-        Position {
-            function: function.map_or("?".into(), |function| function.name.clone()),
-            line,
-            source: function.and_then(|function| SourceLine::of(function, line)),
-        }
+        Position::of(self.module.functions.get(function.0 as usize), line)
     }
 
     /// Returns the report of a lane at an instruction.
@@ -262,22 +257,8 @@ impl Debugged {
         let Some(body) = function.and_then(Function::body) else {
             return Vec::new();
         };
-        let line = at.site().line;
-        let before = body.insts.iter().filter(|inst| inst.line < line);
-        let mut set: Vec<Reg> = before.flat_map(|inst| inst.dsts.iter().flatten().copied()).collect();
-        set.sort_unstable_by_key(|reg| reg.0);
-        set.dedup();
-        let shown = set.into_iter().filter_map(|reg| {
-            let width = match body.registers.get(reg.0 as usize)? {
-                RegClass::Pred => 0,
-                RegClass::B16 => 2,
-                RegClass::B32 => 4,
-                RegClass::B64 | RegClass::B128 => 8,
-            };
-            let slot = *at.code.registers.get(reg.0 as usize)?;
-            Some((body.register_name(reg)?, at.value(slot, width, lane)))
-        });
-        shown.collect()
+        let value = |slot, width| at.value(slot, width, lane);
+        at.code.registers_before(body, at.site().line, value)
     }
 }
 

@@ -6,9 +6,9 @@ use super::action::{Action, ValueLocation};
 use super::compiled::CompiledSlots;
 use super::constant::Constant;
 use super::inst::Inst;
-use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
+use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, lane_bytes};
 use super::site::Site;
-use ptx::ir::FuncId;
+use ptx::ir::{Body, FuncId, Reg};
 use std::fmt;
 
 /// Number of barriers of a block.
@@ -77,6 +77,26 @@ impl Code {
             }
         }
         self
+    }
+
+    /// Returns the names and values of the registers that instructions on the lines before `line` write. `body` is the
+    /// function's, and `value` returns a thread's value in a slot of 0 (a predicate), 2, 4 or 8 bytes per lane.
+    pub(crate) fn registers_before(
+        &self,
+        body: &Body,
+        line: u32,
+        mut value: impl FnMut(Slot, u8) -> u64,
+    ) -> Vec<(String, u64)> {
+        let before = body.insts.iter().filter(|inst| inst.line < line);
+        let mut set: Vec<Reg> = before.flat_map(|inst| inst.dsts.iter().flatten().copied()).collect();
+        set.sort_unstable_by_key(|reg| reg.0);
+        set.dedup();
+        let shown = set.into_iter().filter_map(|reg| {
+            let width = lane_bytes(*body.registers.get(reg.0 as usize)?);
+            let slot = *self.registers.get(reg.0 as usize)?;
+            Some((body.register_name(reg)?, value(slot, width)))
+        });
+        shown.collect()
     }
 
     /// Returns true if an instruction is a plain barrier with a valid number.

@@ -2,12 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::frame::{FrameId, Frames};
+use super::frame::{Frame, FrameId, Frames};
 use super::{Split, Wait, Warp};
-use crate::code::registers::{Slot, lane_bytes};
-use crate::fault::{LaneGroup, LaneState, Position, Report, SourceLine};
+use crate::fault::{LaneGroup, LaneState, Position, Report};
 use crate::lanes::Mask;
-use ptx::ir::{FuncId, Function, Reg};
+use ptx::ir::{FuncId, Function};
 
 /// Limit on the calls that a report shows.
 const MOST_CALLS: usize = 64;
@@ -19,16 +18,10 @@ impl Warp {
         let (mut here, mut others) = (None, Vec::new());
         let mut reported: Mask = 0;
         let stopped = self.stopped.take();
-        let running = stopped
+        let groups: Vec<(Split, LaneState, u32)> = stopped
             .iter()
             .chain(&self.ready)
-            .map(|split| (*split, LaneState::Running));
-        let groups: Vec<(Split, LaneState, u32)> = running
-            .map(|(split, state)| {
-                let function = self.frames[split.frame as usize].as_ref().map(|f| f.function);
-                let line = function.and_then(|id| frames.code(id).lines.get(split.pc as usize).copied());
-                (split, state, line.unwrap_or(0))
-            })
+            .map(|split| (*split, LaneState::Running, self.line_at(frames, split.frame, split.pc)))
             .chain(self.parked.iter().map(|parked| {
                 let state = match parked.wait {
                     Wait::Barrier => LaneState::AtBarrier,
@@ -63,32 +56,31 @@ impl Warp {
         }
     }
 
+    /// Returns a frame; `None` if no lane is in it.
+    fn frame(&self, id: FrameId) -> Option<&Frame> {
+        self.frames.get(id as usize)?.as_ref()
+    }
+
+    /// Returns the PTX line of an instruction of a frame; 0 if there is no such instruction.
+    fn line_at(&self, frames: &Frames<'_>, frame: FrameId, pc: u32) -> u32 {
+        let lines = self.frame(frame).map(|frame| &frames.code(frame.function).lines);
+        lines.and_then(|lines| lines.get(pc as usize).copied()).unwrap_or(0)
+    }
+
     /// Returns the position of a line in the function of a frame.
     fn position_of(&self, frames: &Frames<'_>, frame: FrameId, line: u32) -> Position {
-        let frame = self.frames.get(frame as usize).and_then(Option::as_ref);
-        let function = frame.and_then(|frame| frames.function(frame.function));
-        Position {
-            function: function.map_or("?".into(), |function| function.name.clone()),
-            line,
-            source: function.and_then(|function| SourceLine::of(function, line)),
-        }
+        let function = self.frame(frame).and_then(|frame| frames.function(frame.function));
+        Position::of(function, line)
     }
 
     /// Returns the calls of a thread in this frame, the innermost first.
     fn calls(&self, frames: &Frames<'_>, frame: FrameId, line: u32) -> Vec<Position> {
         let mut calls = vec![self.position_of(frames, frame, line)];
         let mut at = frame;
-        while let Some(caller) = self
-            .frames
-            .get(at as usize)
-            .and_then(Option::as_ref)
-            .and_then(|f| f.caller)
+        while let Some(caller) = self.frame(at).and_then(|frame| frame.caller)
             && calls.len() < MOST_CALLS
         {
-            let calling = self.frames.get(caller.frame as usize).and_then(Option::as_ref);
-            let lines = calling.map(|f| &frames.code(f.function).lines);
-            let call = (caller.pc as usize).saturating_sub(1);
-            let line = lines.and_then(|lines| lines.get(call).copied()).unwrap_or(0);
+            let line = self.line_at(frames, caller.frame, caller.pc.saturating_sub(1));
             calls.push(self.position_of(frames, caller.frame, line));
             at = caller.frame;
         }
@@ -107,24 +99,8 @@ impl Warp {
         let Some(body) = frames.function(frame.function).and_then(Function::body) else {
             return Vec::new();
         };
-        let mut set: Vec<Reg> = Vec::new();
-        for inst in body.insts.iter().filter(|inst| inst.line < line) {
-            set.extend(inst.dsts.iter().flatten());
-        }
-        set.sort_unstable_by_key(|reg| reg.0);
-        set.dedup();
-        let slots = &frames.code(frame.function).registers;
-        let mut registers = Vec::new();
-        for reg in set {
-            let (Some(Slot(slot)), Some(class)) = (slots.get(reg.0 as usize), body.registers.get(reg.0 as usize))
-            else {
-                continue;
-            };
-            if let Some(name) = body.register_name(reg) {
-                registers.push((name, frame.file.get(Slot(*slot), lane_bytes(*class), lane)));
-            }
-        }
-        registers
+        let code = frames.code(frame.function);
+        code.registers_before(body, line, |slot, width| frame.file.get(slot, width, lane))
     }
 }
 
