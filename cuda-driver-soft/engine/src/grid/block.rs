@@ -245,14 +245,12 @@ impl Block {
                 }
                 Pause::Barrier => {
                     if let Err(report) = self.arrive(m, frames, w) {
-                        let kind = FaultKind::BarrierMisuse { report };
-                        let Arrival { lanes, line, .. } = *self.warps[w].arrival();
-                        return self.fault(frames, shape, kind, w, lanes, line);
+                        return self.fault_at_barrier(frames, shape, FaultKind::BarrierMisuse { report }, w);
                     }
                 }
                 Pause::Fault { line } => {
                     let (kind, lane) = m.fault.take().unwrap_or((FaultKind::Trap, 0));
-                    return self.fault(frames, shape, kind, w, 1 << (lane % 32), line);
+                    return self.fault(frames, shape, kind, w, (lane % 32, line), false);
                 }
             }
             // Checked after every kind of pause: warps that loop around a barrier pause there, and may never use up
@@ -493,20 +491,18 @@ impl Block {
                      have)",
                     lines.join(", ")
                 ));
-                first.get_or_insert((w, self.warps[w].lines(frames).first().copied().unwrap_or(0)));
+                first.get_or_insert(w);
             }
         }
-        let (w, line) = first.unwrap_or((0, 0));
-        self.fault(
-            frames,
-            shape,
-            FaultKind::Deadlock {
-                report: reports.join("; "),
-            },
-            w,
-            1,
-            line,
-        )
+        let report = reports.join("; ");
+        self.fault_at_barrier(frames, shape, FaultKind::Deadlock { report }, first.unwrap_or(0))
+    }
+
+    /// Returns a fault of the first lane of a warp that has arrived at a barrier, and still is there.
+    fn fault_at_barrier(&mut self, frames: &Frames<'_>, shape: &GridShape, kind: FaultKind, warp: usize) -> Outcome {
+        let Arrival { lanes, line, .. } = *self.warps[warp].arrival();
+        let lane = lanes::iter(lanes).next().unwrap_or(0);
+        self.fault(frames, shape, kind, warp, (lane, line), true)
     }
 
     fn fault(
@@ -515,10 +511,9 @@ impl Block {
         shape: &GridShape,
         kind: FaultKind,
         warp: usize,
-        lanes: Mask,
-        line: u32,
+        (lane, line): (usize, u32),
+        at_barrier: bool,
     ) -> Outcome {
-        let lane = lanes::iter(lanes).next().unwrap_or(0);
         Outcome::Fault(Box::new(Fault {
             kind,
             kernel: String::new(),
@@ -526,7 +521,7 @@ impl Block {
             block: self.index,
             block_size: shape.block,
             thread: thread_of(shape.block, warp as u32 * 32 + lane as u32),
-            report: self.warps[warp].report(frames, lane, line),
+            report: self.warps[warp].report(frames, lane, line, at_barrier),
         }))
     }
 }

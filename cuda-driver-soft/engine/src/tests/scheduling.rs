@@ -1,7 +1,7 @@
 //! Divergence, barriers, collective instructions, threads that wait for one another, and budgets of instructions.
 
 use super::{Arg, Bench, on_each_isa};
-use crate::{Engine, FaultKind, Isa};
+use crate::{Engine, FaultKind, Isa, LaneState};
 
 fn module(body: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
@@ -351,6 +351,47 @@ fn a_barrier_that_other_warps_never_reach_is_a_deadlock() {
         "{report}"
     );
     assert_eq!((fault.code(), fault.block), (702, [0, 0, 0]));
+}
+
+#[test]
+fn lanes_of_a_whole_warp_are_reported_at_the_barrier_where_they_wait() {
+    let wrong = |first: &str, second: &str| {
+        let text = format!(
+            ".visible .entry k(.param .u64 out) {{
+                .reg .pred %p<3>; .reg .b32 %r<5>;
+                mov.u32 %r1, %tid.x;
+                setp.eq.u32 %p2, %r1, 0;
+                @%p2 exit;
+                setp.ge.u32 %p1, %r1, 32;
+                @%p1 bra OTHER;
+                {first};
+                ret;
+            OTHER:
+                {second};
+                ret;
+            }}"
+        );
+        fault(&text, 1, 64)
+    };
+    let check = |fault: crate::Fault, line: u32, thread: u32, exited: u32| {
+        assert_eq!((fault.line, fault.thread), (line, [thread, 0, 0]), "{fault}");
+        let calls: Vec<u32> = fault.report.calls.iter().map(|call| call.line).collect();
+        assert_eq!((calls, fault.report.exited), (vec![line], exited), "{fault}");
+        let others = fault.report.others.iter();
+        let others: Vec<_> = others
+            .map(|group| (group.lanes, group.state, group.position.line))
+            .collect();
+        let rest = !exited & !(1 << (thread % 32));
+        assert_eq!(others, [(rest, LaneState::AtBarrier, line)], "{fault}");
+    };
+    // Each warp waits at a barrier of its own. Thread 0 has exited, so that thread 1 is the first that waits.
+    let fault = wrong("bar.sync 1", "bar.sync 2");
+    assert!(matches!(fault.kind, FaultKind::Deadlock { .. }), "{fault}");
+    check(fault, 11, 1, 1);
+    // The second warp arrives without the thread count of the first one.
+    let fault = wrong("bar.sync 1, 64", "bar.sync 1");
+    assert!(matches!(fault.kind, FaultKind::BarrierMisuse { .. }), "{fault}");
+    check(fault, 14, 32, 0);
 }
 
 #[test]

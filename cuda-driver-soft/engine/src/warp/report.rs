@@ -12,16 +12,22 @@ use ptx::ir::{FuncId, Function};
 const MOST_CALLS: usize = 64;
 
 impl Warp {
-    /// Returns the report of a lane. If the lane is in no split, `line` is its PTX line.
-    pub(crate) fn report(&mut self, frames: &Frames<'_>, lane: usize, line: u32) -> Report {
+    /// Returns the report of a lane. If the lane is in no split, `line` is its PTX line. `at_barrier` is true if the
+    /// block has not let the warp continue since its last arrival.
+    pub(crate) fn report(&mut self, frames: &Frames<'_>, lane: usize, line: u32, at_barrier: bool) -> Report {
         let mask = 1 << lane;
         let (mut here, mut others) = (None, Vec::new());
         let mut reported: Mask = 0;
         let stopped = self.stopped.take();
+        // A warp that arrives as a whole at a plain barrier is not parked: it is ready at the instruction after it.
+        let arrived = at_barrier && self.parked.is_empty();
         let groups: Vec<(Split, LaneState, u32)> = stopped
             .iter()
             .chain(&self.ready)
-            .map(|split| (*split, LaneState::Running, self.line_at(frames, split.frame, split.pc)))
+            .map(|split| match arrived {
+                true => (*split, LaneState::AtBarrier, self.arrival.line),
+                false => (*split, LaneState::Running, self.line_at(frames, split.frame, split.pc)),
+            })
             .chain(self.parked.iter().map(|parked| {
                 let state = match parked.wait {
                     Wait::Barrier => LaneState::AtBarrier,
