@@ -1,13 +1,13 @@
 //! Decodes `atom` and `red`.
 
-use super::builder::Builder;
+use super::builder::{Builder, Scratch};
 use super::memory::whole;
 use super::operands::{address, reg, source};
 use crate::code::registers::Slot;
 use crate::code::site::AccessKind;
 use crate::ops::memory::Access;
-use crate::ops::{atomic, atomic128};
-use ptx::ir::{AtomOp, Inst, MemMods, Operand, RegClass};
+use crate::ops::{atomic, atomic128, mov};
+use ptx::ir::{AtomOp, Inst, MemMods, Operand, Reg, RegClass};
 
 /// Decodes `atom` and `red`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: bool) -> Option<()> {
@@ -19,8 +19,21 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, h
         8 => RegClass::B64,
         _ => return None,
     };
-    // Each element of a vector is a separate atomic access.
+    let mut sources = Vec::with_capacity(m.vec.into());
     for k in 0..usize::from(m.vec) {
+        let operand = inst.srcs.get(1 + k)?;
+        let mut slot = source(b, operand, class, inst.line)?;
+        // The results of the elements before this one must not change its operand.
+        let changes = |read: Reg| inst.dsts.iter().take(k).any(|written| *written == Some(read));
+        if reg(operand).is_some_and(changes) {
+            let kept = b.scratch(class, Scratch::Element(k as u32));
+            b.push_form(&mov::of_class(class)?, [kept, Slot(0)], &[slot], inst.line);
+            slot = kept;
+        }
+        sources.push(slot);
+    }
+    // Each element of a vector is a separate atomic access.
+    for (k, first) in sources.into_iter().enumerate() {
         let mut access = Access::new(m, m.ty.size(), 1, wide_address, class);
         if k > 0 {
             // The first element has checked the alignment of the whole access.
@@ -31,7 +44,6 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, h
             return None;
         }
         let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
-        let first = source(b, inst.srcs.get(1 + k)?, class, inst.line)?;
         let second = match inst.srcs.get(2).filter(|_| op == AtomOp::Cas) {
             // A new value in a register of another width is not supported.
             Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,

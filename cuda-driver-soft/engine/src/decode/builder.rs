@@ -31,6 +31,8 @@ pub(super) enum Scratch {
     Pair,
     /// The lower (0) or upper (1) half of a register that is packed from four parts.
     PackedHalf(u32),
+    /// A copy of an element of a vector, by its number.
+    Element(u32),
 }
 
 /// Builds the code of one function.

@@ -125,6 +125,20 @@ fn atomic_operations_on_vectors() {
 }
 
 #[test]
+fn results_of_an_atomic_operation_on_a_vector_may_be_its_operands() {
+    let got = run(
+        "mov.u32 %r1, 0x3F800000; mov.u32 %r2, 0x40000000; mov.u32 %r3, 0x40400000;
+        st.global.v2.u32 [%rd2], {%r3, %r3};
+        atom.global.add.v2.f32 {%r2, %r1}, [%rd2], {%r1, %r2};
+        ld.global.v2.u32 {%r10, %r11}, [%rd2];
+        mov.u32 %r12, %r1; mov.u32 %r13, %r2;",
+    );
+    for words in got {
+        assert_eq!(words.map(f32::from_bits), [4.0, 5.0, 3.0, 3.0]);
+    }
+}
+
+#[test]
 fn two_sources_with_scratch_rows() {
     // Values in registers wider than the operand, and special registers that change while they are read.
     let got = run("mov.b64 %rd3, 0x123456783f800000; mov.b64 %rd4, 0x9abcdef040000000;
