@@ -33,6 +33,8 @@ pub(super) enum Scratch {
     PackedHalf(u32),
     /// A copy of an element of a vector, by its number.
     Element(u32),
+    /// A copy of an address.
+    Address,
 }
 
 /// Builds the code of one function.

@@ -1,6 +1,6 @@
 //! Decodes loads and stores.
 
-use super::builder::Builder;
+use super::builder::{Builder, Scratch};
 use super::operands::{address, elements, reg, rows, source};
 use crate::code::constant::Constant;
 use crate::code::registers::Slot;
@@ -10,18 +10,29 @@ use crate::ops::memory::Access;
 use crate::ops::mov;
 use ptx::ir::{Inst, MemMods, Reg, RegClass};
 
+/// Limit on the elements of one decoded access: a longer vector is decoded to several.
+const PART: usize = 4;
+
 /// Decodes a load.
 pub(super) fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     if let Some(()) = load_parameter(b, inst, m) {
         return Some(());
     }
-    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let (mut at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
     let (element, class) = elements(b, m, &inst.dsts)?;
     let mut slots = Vec::new();
     for d in &inst.dsts {
         slots.extend(rows(b.destination(*d, class), class));
     }
-    for (i, part) in slots.chunks(4).enumerate() {
+    let pointer = reg(inst.srcs.first()?);
+    if slots.len() > PART && pointer.is_some_and(|pointer| inst.dsts.contains(&Some(pointer))) {
+        // The results of the first part must not change the address of the next one.
+        let class = if wide { RegClass::B64 } else { RegClass::B32 };
+        let kept = b.scratch(class, Scratch::Address);
+        b.push_form(&mov::of_class(class)?, [kept, Slot(0)], &[at], inst.line);
+        at = kept;
+    }
+    for (i, part) in slots.chunks(PART).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
         let aux = b.new_cache();
         let handlers = ops::memory::load(&access);
@@ -29,7 +40,7 @@ pub(super) fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> 
         b.push(handlers, inst.line, |inst| {
             (inst.d, inst.b, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
             (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
-            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+            inst.imm = offset.wrapping_add((i * PART) as u64 * u64::from(element));
         });
         if i == 0 {
             b.note_access(whole(m, (at, wide, offset), AccessKind::Read));
@@ -88,7 +99,7 @@ pub(super) fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()>
     for value in values {
         slots.extend(rows(source(b, value, class, inst.line)?, class));
     }
-    for (i, part) in slots.chunks(4).enumerate() {
+    for (i, part) in slots.chunks(PART).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
         let aux = b.new_cache();
         let handlers = ops::memory::store(&access);
@@ -96,7 +107,7 @@ pub(super) fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()>
         b.push(handlers, inst.line, |inst| {
             (inst.b, inst.d, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
             (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
-            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+            inst.imm = offset.wrapping_add((i * PART) as u64 * u64::from(element));
         });
         if i == 0 {
             b.note_access(whole(m, (at, wide, offset), AccessKind::Write));
