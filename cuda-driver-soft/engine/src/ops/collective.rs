@@ -246,7 +246,7 @@ impl Body for RunCollective {
             return Flow::Act;
         }
         // SAFETY: as above.
-        let (a, b, c) = unsafe {
+        let a = unsafe {
             match collective.source() {
                 Some(RegClass::Pred) => {
                     let flip = if inst.mods >> 8 & 1 != 0 { !0 } else { 0 };
@@ -255,21 +255,22 @@ impl Body for RunCollective {
                     for (i, a) in a.iter_mut().enumerate() {
                         *a = u64::from(predicate >> i & 1);
                     }
-                    (a, [0; LANES], [0; LANES])
+                    a
                 }
-                Some(RegClass::B64) => (u64::read(regs, inst.a), [0; LANES], [0; LANES]),
+                Some(RegClass::B64) => u64::read(regs, inst.a),
                 Some(_) => {
                     let row = u32::read(regs, inst.a);
                     let mut a = [0; LANES];
                     for (a, row) in a.iter_mut().zip(row) {
                         *a = u64::from(row);
                     }
-                    (a, u32::read(regs, inst.b), u32::read(regs, inst.c))
+                    a
                 }
-                None => ([0; LANES], [0; LANES], [0; LANES]),
+                None => [0; LANES],
             }
         };
-        let outcome = compute(collective, mask, &a, &b, &c);
+        // Only `shfl` has the other two operands.
+        let outcome = compute(collective, mask, &a, &[0; LANES], &[0; LANES]);
         // SAFETY: as above; the destinations are of the class that `result` returns.
         unsafe {
             match collective.result() {
