@@ -25,20 +25,20 @@ pub(crate) enum Collective {
     Barrier,
 }
 
-/// The operands of a collective instruction.
+/// The operands of a collective instruction. A slot that the operation does not use is slot 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CollectiveOperands {
-    /// The lane's value: a predicate for `vote`, else a row of 32 or 64 bits.
+    /// The lane's value: a predicate for `vote`, else a row of 32 or 64 bits; unused by `elect` and `bar.warp.sync`.
     pub(crate) a: Slot,
     /// True if the predicate is negated.
     pub(crate) negated: bool,
-    /// Lane, distance or lane mask of `shfl`.
+    /// Lane, distance or lane mask of `shfl`; unused by other operations.
     pub(crate) b: Slot,
-    /// Segment and limit of `shfl`.
+    /// Segment and limit of `shfl`; unused by other operations.
     pub(crate) c: Slot,
     /// Member mask; `None` for the active lanes.
     pub(crate) members: Option<Slot>,
-    /// The result: a predicate for `vote` without `.ballot`, else a row.
+    /// The result: a predicate for `vote` without `.ballot`, else a row; unused by `bar.warp.sync`.
     pub(crate) d: Slot,
     /// The second result, a predicate; the sink if there is none.
     pub(crate) p: Slot,
@@ -86,7 +86,7 @@ impl Collective {
         }
     }
 
-    /// Returns the register class of [`CollectiveOperands::d`]; `None` if the operation has no result.
+    /// Returns the register class of [`CollectiveOperands::d`]; `None` if the operation does not write it.
     pub(crate) fn result(self) -> Option<RegClass> {
         match self {
             Collective::Vote(VoteMode::Ballot) => Some(RegClass::B32),

@@ -99,7 +99,7 @@ impl Code {
         shown.collect()
     }
 
-    /// Returns true if an instruction is a plain barrier with a valid number.
+    /// Returns true if an instruction that the scheduler runs is a plain barrier with a valid number.
     pub(crate) fn is_plain_barrier(&self, at: u32) -> bool {
         let inst = self.insts.get(at as usize);
         let action = inst.and_then(|inst| self.actions.get(inst.aux as usize));

@@ -653,7 +653,7 @@ impl Warp {
         }
     }
 
-    /// Returns true if an instruction is a plain barrier, and sets [`Machine::target`] to its number.
+    /// Returns true if a barrier instruction is a plain barrier, and sets [`Machine::target`] to its number.
     fn arrives_at_plain(&self, m: &mut Machine<'_>, code: &Code, at: u32) -> bool {
         let inst = &code.insts[at as usize];
         let Some(Action::Barrier(barrier)) = code.actions.get(inst.aux as usize) else {

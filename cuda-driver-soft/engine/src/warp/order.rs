@@ -12,8 +12,8 @@
 //!
 //! Lanes that took turns because they jumped backwards too often are not compared. Neither are rounds of loops that
 //! compiled code does not count: loops that jump back to their head from several places, loops beyond the first
-//! `MOST_LOOPS`, and, in kernels whose groups run under masks, loops that lanes leave with a jump to the head of an
-//! outer loop.
+//! `MOST_LOOPS`, and, in kernels whose code runs some lanes of a group while others wait, loops that lanes leave with a
+//! jump to the head of an outer loop.
 
 #![forbid(unsafe_code)]
 

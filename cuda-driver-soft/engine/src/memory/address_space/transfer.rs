@@ -173,7 +173,8 @@ impl AddressSpace {
         })
     }
 
-    /// Copies `bytes` bytes from device memory to device memory; the ranges may overlap.
+    /// Copies `bytes` bytes from device memory to device memory. The ranges may overlap, except across the end of a
+    /// mapping: mappings are copied one after the other.
     ///
     /// # Errors
     /// As for [`read`](Self::read) and [`write`](Self::write).
