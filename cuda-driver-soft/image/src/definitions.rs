@@ -92,7 +92,7 @@ pub(crate) fn is_defined(variable: &Variable) -> bool {
 }
 
 /// Returns true if the function is a definition that no other module may repeat.
-fn is_strong(function: &Function) -> bool {
+pub(crate) fn is_strong(function: &Function) -> bool {
     function.code.is_some() && function.linkage == Linkage::Visible
 }
 

@@ -9,7 +9,7 @@ use ptx::ir::{
     VarId, Variable,
 };
 
-use crate::definitions::{Precedence, is_defined, is_global, precedence};
+use crate::definitions::{Precedence, is_defined, is_global, is_strong, precedence};
 
 /// A module and its name in messages.
 #[derive(Clone, Debug)]
@@ -210,15 +210,23 @@ impl<'a> Linker<'a> {
         for (index, function) in module.functions.iter().enumerate() {
             let is_shared_name = is_global(function.linkage) && function.code.is_some();
             let known = self.function_names.get(&*function.name);
-            let id = known.copied().filter(|_| is_shared_name);
-            let id = id.unwrap_or_else(|| {
-                let id = FuncId(self.functions.len() as u32);
-                self.functions.push((input, index));
-                if is_shared_name {
-                    self.function_names.insert(&function.name, id);
+            let id = match known.copied().filter(|_| is_shared_name) {
+                Some(id) => {
+                    // A `.weak` definition is linked only if no input has another one.
+                    if is_strong(function) {
+                        self.functions[id.0 as usize] = (input, index);
+                    }
+                    id
                 }
-                id
-            });
+                None => {
+                    let id = FuncId(self.functions.len() as u32);
+                    self.functions.push((input, index));
+                    if is_shared_name {
+                        self.function_names.insert(&function.name, id);
+                    }
+                    id
+                }
+            };
             self.new_ids[input].functions.push(id);
         }
     }
@@ -470,6 +478,22 @@ mod tests {
                 }
             };
             assert_eq!(found, expected.map_err(str::to_owned), "{first} {new}");
+        }
+    }
+
+    #[test]
+    fn a_weak_function_gives_way_to_another_definition() {
+        let f =
+            |linkage: &str, value: u32| format!("{linkage} .func (.reg .u32 %r) f() {{ mov.u32 %r, {value}; ret; }}");
+        for (first, new, expected) in [
+            (f(".weak", 1), f(".weak", 2), 1),
+            (f(".weak", 1), f(".visible", 2), 2),
+            (f(".visible", 1), f(".weak", 2), 1),
+        ] {
+            let module = link(&[input("a", &first), input("b", &new)]).expect("nothing is undefined");
+            assert_eq!(module.functions.len(), 1);
+            let body = module.functions[0].body().expect("it is defined");
+            assert_eq!(body.insts[0].srcs, [Operand::Imm(expected)], "{first} {new}");
         }
     }
 
