@@ -4,7 +4,7 @@ use crate::ast::{self, Inst, OperandKind, Selector};
 use crate::forms::{OperandSpec, Role};
 use crate::ir::{Address, Op, Operand, Reg, Special, Type};
 use crate::scopes::Symbol;
-use crate::specials;
+use crate::specials::{self, SpecialReg};
 
 use super::types::{dest, fits, holds_address, part_type, source};
 use super::walker::Walker;
@@ -42,13 +42,9 @@ impl<'u> Walker<'u> {
                     self.errors.mismatch = true;
                     return;
                 };
-                let spec = OperandSpec {
-                    ty: part,
-                    ..dest(part, true)
-                };
                 self.elements_agree(span, to.pos);
                 for element in self.unit.ast.operands(span) {
-                    self.operand(0, element, &spec);
+                    self.operand(0, element, &dest(part, true));
                 }
                 self.emit(inst, Op::Unpack { ty });
             }
@@ -105,7 +101,8 @@ impl<'u> Walker<'u> {
         self.emit(inst, Op::Mov { ty });
     }
 
-    /// Returns the operand for a vector register whose elements make up a value of a bit type.
+    /// Returns the specification of an operand that is a vector register, such as `.v2 .b32` for a value of type `.b64`;
+    /// `None` if the operand is anything else, or if such elements do not make up a value of type `ty`.
     fn vector_register(&self, operand: &ast::Operand, ty: Type) -> Option<OperandSpec> {
         let OperandKind::Name(name, Selector::None) = operand.kind else {
             return None;
@@ -131,13 +128,15 @@ impl<'u> Walker<'u> {
         };
         let special = match from.kind {
             OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => {
-                self.unit.specials.get(&name).filter(|special| special.vector)
+                let special = self.unit.specials.get(&name).copied();
+                special.filter(|special| special.vector).map(|special| (name, special))
             }
             _ => None,
         };
         match special {
-            Some(special) if vec == 4 => {
-                self.errors.mismatch |= !fits(ty, special.ty, false);
+            Some((name, special)) if vec == 4 => {
+                self.special_since(name, special, from.pos);
+                self.errors.mismatch |= !fits_special(ty, special);
                 let elements = (0..vec).map(|i| specials::element(special.register, i));
                 self.srcs
                     .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
@@ -232,18 +231,23 @@ impl<'u> Walker<'u> {
                             return self.say(inst.pos, message.to_owned());
                         }
                     };
-                    // `mov` also accepts older and newer widths: vector registers such as `%tid` had 16 bits before
-                    // PTX 2.0, and `%gridid` has 64 since PTX 3.0.
-                    let narrow = special.vector && ty.size() == 2 && !ty.is_float();
-                    let wide = matches!(special.register, Special::Gridid) && ty.size() == 8 && !ty.is_float();
                     if ty.is_float() {
                         let message = "Special register argument not allowed for instruction 'mov'";
                         return self.say(inst.pos, message.to_owned());
                     }
-                    self.errors.mismatch |= !(fits(ty, special.ty, false) || narrow || wide);
+                    self.errors.mismatch |= !fits_special(ty, special);
                     self.srcs.push(element.map_or(Operand::Imm(0), Operand::Special));
                 }
             },
         }
     }
+}
+
+/// Returns true if `mov` can have a special register, or an element of one, as the source of a value of type `ty`. The
+/// width may also be an older or newer one: vector registers such as `%tid` had 16 bits before PTX 2.0, and `%gridid`
+/// has 64 since PTX 3.0.
+fn fits_special(ty: Type, special: SpecialReg) -> bool {
+    let narrow = special.vector && special.ptx < 20 && ty.size() == 2;
+    let wide = special.register == Special::Gridid && ty.size() == 8;
+    fits(ty, special.ty, false) || ((narrow || wide) && !ty.is_float())
 }
