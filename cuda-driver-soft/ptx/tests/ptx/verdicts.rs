@@ -2,7 +2,8 @@
 //!
 //! A block of that file is a line `#### kind`, the text, and lines that start with `= `: `= ok`, or the messages as
 //! `= line: message`. Lines are counted from the text's first line; 0 is the module as a whole. `= ptxas accepts` or
-//! `= ptxas refuses` marks the few intended differences. [`module()`] describes the kinds.
+//! `= ptxas refuses` marks an intended difference. Only empty lines may follow the lines that start with `= `.
+//! [`module()`] describes the kinds.
 
 use super::referee::{self, Verdict};
 
@@ -64,7 +65,7 @@ fn blocks() -> Vec<Block> {
             Some(verdict) => block.verdict.push(verdict.to_owned()),
             // Carriage returns are invisible, so the file writes them as an escape.
             None if block.verdict.is_empty() => block.text += &format!("{}\n", text.replace("\\r", "\r")),
-            None => {}
+            None => assert_eq!(text, "", "line {}: text after the verdict", line + 1),
         }
     }
     blocks
@@ -72,16 +73,19 @@ fn blocks() -> Vec<Block> {
 
 /// Returns the module of a block, and the number of lines before its text.
 ///
-/// The text of a `module` is a module; one without `.version` gets a header. The text of the other kinds is the body of
-/// a kernel with [`REGISTERS`]: nothing is added for `body`, parameters for `params`, [`VARIABLES`] before the kernel
-/// for `variables`, and [`FUNCTIONS`] for `calls`.
+/// The text of a `module` is a module. It gets a header, unless it starts with `.version`, or contains `.version` and
+/// `.target` anywhere. The text of the other kinds is the start of the body of a kernel with [`REGISTERS`], which gets
+/// a header and, at the end, `ret;`. Kernels of kind `params` have parameters. [`VARIABLES`] precede the kernel for
+/// `variables`, and [`FUNCTIONS`] for `calls`.
 fn module(block: &Block) -> (String, u32) {
     let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
     let (before, after) = match block.kind.as_str() {
-        "module" if block.text.contains(".version") && block.text.contains(".target") => {
+        "module"
+            if block.text.starts_with(".version")
+                || (block.text.contains(".version") && block.text.contains(".target")) =>
+        {
             return (block.text.clone(), 0);
         }
-        "module" if block.text.starts_with(".version") => return (block.text.clone(), 0),
         "module" => (String::new(), ""),
         "body" => (format!(".entry k() {{{REGISTERS}"), "ret;\n}\n"),
         "params" => {
@@ -124,9 +128,17 @@ fn stored() {
     let mut wrong = Vec::new();
     for block in &blocks {
         let (text, before) = module(block);
-        let mut expected: Vec<String> = block.verdict.clone();
-        expected.retain(|line| !line.starts_with("ptxas "));
+        let lines = block.verdict.iter().cloned();
+        let (marks, mut expected): (Vec<String>, Vec<String>) = lines.partition(|line| line.starts_with("ptxas "));
         expected.sort();
+        // The mark names the verdict of ptxas, which is the opposite of the loader's.
+        let accepted = expected == ["ok"];
+        let opposite = if accepted { "ptxas refuses" } else { "ptxas accepts" };
+        assert!(
+            marks.len() <= 1 && marks.iter().all(|mark| mark == opposite),
+            "line {}: {marks:?}, expected `= {opposite}` or no mark",
+            block.line
+        );
         let ours = referee::ours(&text);
         let mut found = written(&ours, before);
         found.sort();
@@ -138,7 +150,7 @@ fn stored() {
         }
         if let Some(ptxas) = &ptxas {
             let theirs = referee::theirs(ptxas, "verdicts", &text);
-            let differs = block.verdict.iter().any(|line| line.starts_with("ptxas "));
+            let differs = !marks.is_empty();
             if (theirs.is_empty() == ours.is_empty()) == differs {
                 wrong.push(format!("line {}: {}ptxas says {theirs:?}", block.line, block.text));
             }
