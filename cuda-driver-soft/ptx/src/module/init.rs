@@ -28,6 +28,7 @@ struct Filler<'a> {
     ty: DeclType,
     /// The dimensions, outermost first. The last dimension of a vector type is the vector's elements.
     dims: Vec<Dimension>,
+    is_vector: bool,
     nodes: std::slice::Iter<'a, Init>,
     /// Limit on the length of `bytes`.
     room: usize,
@@ -59,6 +60,9 @@ pub(super) fn value(
     // `a[] = {…}` has as many elements as values.
     if var.dims.first() == Some(&None) {
         dims[0] = outer_count(nodes);
+        if dims[0] == 0 {
+            return Err((first.pos, mismatch()));
+        }
     }
     if var.vec > 1 {
         dims.push(u64::from(var.vec));
@@ -84,6 +88,7 @@ pub(super) fn value(
         space_of,
         ty: var.ty,
         dims: steps,
+        is_vector: var.vec > 1,
         nodes: nodes.iter(),
         room,
         bytes: Vec::new(),
@@ -146,6 +151,12 @@ impl Filler<'_> {
             self.fill(node, depth + 1, offset + index * step)?;
             index += 1;
         }
+        if self.is_vector && depth + 1 == self.dims.len() && index < count {
+            return Err((
+                init.pos,
+                "Incorrect number of elements in vector initializer".to_owned(),
+            ));
+        }
         Ok(())
     }
 
@@ -173,7 +184,9 @@ impl Filler<'_> {
             InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => bits.into(),
             InitKind::F32(bits) if ty == Type::F64 => f64::from(f32::from_bits(bits)).to_bits().into(),
             InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => bits.into(),
-            InitKind::F64(bits) if ty == Type::F32 => (f64::from_bits(bits) as f32).to_bits().into(),
+            InitKind::F64(bits) if matches!(ty, Type::F32 | Type::B32) => {
+                (f64::from_bits(bits) as f32).to_bits().into()
+            }
             InitKind::Address {
                 name,
                 offset: addend,
@@ -188,6 +201,10 @@ impl Filler<'_> {
                             return Err((init.pos, message.to_owned()));
                         }
                         RelocTarget::Variable(var)
+                    }
+                    Some(Symbol::Function(_)) if addend != 0 => return Err((init.pos, mismatch())),
+                    Some(Symbol::Function(_)) if generic => {
+                        return Err((init.pos, "Invalid initial value expression".to_owned()));
                     }
                     Some(Symbol::Function(id)) => RelocTarget::Function(id),
                     _ => return Err((init.pos, format!("Invalid initial value symbol '{text}'"))),

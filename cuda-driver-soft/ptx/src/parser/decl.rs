@@ -286,10 +286,13 @@ impl Parser<'_> {
             return self.fatal(pos, message);
         }
         self.push_init(InitKind::Open, pos);
-        loop {
-            self.initial_value(depth + 1)?;
-            if !self.accept(b',') {
-                break;
+        // An empty list is a list of zeros.
+        if !self.at(b'}') {
+            loop {
+                self.initial_value(depth + 1)?;
+                if !self.accept(b',') {
+                    break;
+                }
             }
         }
         let pos = self.pos();

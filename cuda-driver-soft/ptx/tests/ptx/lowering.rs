@@ -247,7 +247,8 @@ fn calls_by_memory_and_by_register() {
 fn initial_values() {
     let module = load(
         ".func f() {ret;} .global .u32 a[2][3] = {{1, 2}, {-1}}; .global .f32 b[] = {1.5, 0f40000000};
-         .global .u64 c[3] = {a+4, generic(a)+8, f}; .global .u8 d[2] = {0xff(a), 0xff00(a)}; .const .v2 .u16 e = {7, 8};",
+         .global .u64 c[3] = {a+4, generic(a)+8, f}; .global .u8 d[2] = {0xff(a), 0xff00(a)}; .const .v2 .u16 e = {7, 8};
+         .global .b32 g = -2.0; .global .u32 h[2] = {};",
     );
     let variable = |i: usize| &module.variables[i];
     assert_eq!(variable(0).size, 24);
@@ -270,6 +271,8 @@ fn initial_values() {
         .collect();
     assert_eq!(shifts, [(0, 1, 0), (1, 1, 8)]);
     assert_eq!((variable(4).align, variable(4).init.clone()), (4, vec![7, 0, 8, 0]));
+    assert_eq!(variable(5).init, (-2.0f32).to_le_bytes());
+    assert_eq!((variable(6).size, variable(6).init.len()), (8, 0));
 }
 
 #[test]
