@@ -32,7 +32,8 @@ pub(crate) enum TokenKind {
     Punct(u8),
     /// `<<` `>>` `<=` `>=` `==` `!=` `&&` `||`: the first byte and the second.
     Punct2(u8, u8),
-    /// A byte with which no token begins, or the quote of a string that does not end on its line.
+    /// A byte with which no token begins, the quote of a string that does not end on its line, or the end of the text in
+    /// a comment.
     Bad,
 }
 
@@ -126,8 +127,8 @@ impl<'a> Lexer<'a> {
         self.text.get(token.start as usize..token.end as usize).unwrap_or(&[])
     }
 
-    /// Skips white space, comments and line markers.
-    fn skip(&mut self) {
+    /// Skips white space, comments and line markers. Returns false if the text ends in a `/* … */` comment.
+    fn skip(&mut self) -> bool {
         loop {
             let b = self.byte(self.at);
             if b == b'\n' {
@@ -139,13 +140,16 @@ impl<'a> Lexer<'a> {
                 self.skip_to_line_end();
             } else if b == b'/' && self.byte(self.at + 1) == b'*' {
                 self.at += 2;
-                while self.at < self.text.len() && !self.text[self.at..].starts_with(b"*/") {
+                while !self.text[self.at..].starts_with(b"*/") {
+                    if self.at == self.text.len() {
+                        return false;
+                    }
                     self.line += u32::from(self.text[self.at] == b'\n');
                     self.at += 1;
                 }
-                self.at = (self.at + 2).min(self.text.len());
+                self.at += 2;
             } else {
-                return;
+                return true;
             }
         }
     }
@@ -164,11 +168,13 @@ impl<'a> Lexer<'a> {
 
     /// Goes to the next token.
     pub(crate) fn bump(&mut self) {
-        self.skip();
+        let comments_end = self.skip();
         let start = self.at;
         let line = self.line;
         let b = self.byte(start);
-        let kind = if start >= self.text.len() {
+        let kind = if !comments_end {
+            TokenKind::Bad
+        } else if start >= self.text.len() {
             TokenKind::End
         } else if is(b, START) && (b != b'%' || is(self.byte(start + 1), IDENT)) {
             self.at += 1;
@@ -376,6 +382,14 @@ mod tests {
         assert_eq!(kinds("1.5 .5 5. 1e3 1.5E-3"), [1.5, 0.5, 5.0, 1e3, 1.5e-3].map(decimal));
         // With too few digits it is an integer and a word.
         assert_eq!(kinds("0f3f80"), [int(0), TokenKind::Word]);
+    }
+
+    #[test]
+    fn a_comment_must_end() {
+        assert_eq!(kinds("a /* b */ c"), [TokenKind::Word; 2]);
+        for open in ["a /*", "a /* b *", "a /*/", "a /* b\n/* c"] {
+            assert_eq!(kinds(open), [TokenKind::Word, TokenKind::Bad], "{open}");
+        }
     }
 
     #[test]
