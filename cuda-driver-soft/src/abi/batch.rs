@@ -12,15 +12,14 @@ use super::args::{Caller, set};
 use super::copy::unified_place;
 use super::exports;
 use super::managed::location_of;
-use crate::call::lookup::current_context;
 use crate::call::{stream, submit};
-use crate::object::array;
-use crate::object::managed;
 use crate::object::place::MemoryPlace;
 use crate::object::stream::{NullStream, StreamRef};
+use crate::object::{array, context, managed};
 use crate::operation::copy::Waits;
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
+use engine::memory::host::HostRange;
 
 /// Flags that a copy may have; all are hints without effect here.
 const FLAGS: c_uint = CUmemcpyFlags::CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.0;
@@ -29,7 +28,7 @@ const FLAGS: c_uint = CUmemcpyFlags::CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.
 fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     let stream = stream::for_work(hstream as usize, mode)?;
     if stream.is_legacy() {
-        host::log!("batches cannot run on the legacy stream: use a created stream");
+        host::log!("batches cannot run on the legacy stream: use a created stream or the per-thread default stream");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(stream)
@@ -38,7 +37,7 @@ fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
 /// Returns the stream of a batch of copies. Driver 580 needs a current context, and returns `CUDA_ERROR_INVALID_VALUE`
 /// without one.
 fn copying_stream(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
-    if current_context().is_err() {
+    if context::current().is_err() {
         host::log!("batches of copies need a current context: make the stream's context current");
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
@@ -92,11 +91,9 @@ struct Batch {
 }
 
 impl Batch {
-    /// Submits the copies. Checks all of them before the first one starts. If a copy fails, sets `failed` to its index.
-    fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
-        if self.count == 0 || self.kinds == 0 {
-            return Err(Error::CUDA_ERROR_INVALID_VALUE);
-        }
+    /// Submits the copies. Checks all of them before the first one starts. Sets `which` to the index of each copy
+    /// before it checks or submits the copy.
+    fn run(self, c: Caller, stream: &StreamRef, which: &mut usize) -> Result<()> {
         let to = c.items(self.to.cast_const(), self.count)?;
         let from = c.items(self.from.cast_const(), self.count)?;
         let sizes = c.items(self.sizes.cast_const(), self.count)?;
@@ -109,7 +106,7 @@ impl Batch {
         let orders = orders.collect::<Result<Vec<_>>>()?;
         let mut copies = Vec::new();
         for (i, ((to, from), size)) in to.zip(from).zip(sizes).enumerate() {
-            *failed = i;
+            *which = i;
             if size == 0 {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
@@ -118,7 +115,7 @@ impl Batch {
             copies.push((to, from, size as u64, orders[entry(i)]));
         }
         for (i, (to, from, bytes, now)) in copies.into_iter().enumerate() {
-            *failed = i;
+            *which = i;
             one(to, from, bytes, now, stream)?;
         }
         Ok(())
@@ -134,15 +131,22 @@ fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &Strea
     }
 }
 
-fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: NullStream) -> Result<()> {
-    let stream = copying_stream(hstream, mode)?;
-    // The program gets this index for an error that does not concern one copy.
+/// Runs a batch. If it fails, writes the index that `run` has set: that of the copy that failed. As documented, an
+/// error that does not concern one copy has the index `SIZE_MAX`.
+fn with_failed(c: Caller, failed: *mut usize, run: impl FnOnce(&mut usize) -> Result<()>) -> Result<()> {
     let mut which = usize::MAX;
-    let done = batch.run(c, &stream, &mut which);
+    let done = run(&mut which);
     if done.is_err() {
         set(c.out_or_null(failed), which);
     }
     done
+}
+
+fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: NullStream) -> Result<()> {
+    with_failed(c, failed, |which| {
+        let stream = copying_stream(hstream, mode)?;
+        batch.run(c, &stream, which)
+    })
 }
 
 /// Returns the size of a texel in bytes if the operand is an array, else `None`.
@@ -191,32 +195,56 @@ fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
     }
 }
 
-/// Submits the copy of a box; waits for it if the source must be read before the call returns.
-fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Result<()> {
-    let now = reads_now(op.srcAccessOrder)?;
-    // With an array, widths are in texels; between addresses, in bytes.
-    let element = match (element_bytes(&op.dst)?, element_bytes(&op.src)?) {
-        (Some(to), Some(from)) if to != from => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-        (to, from) => to.or(from).unwrap_or(1),
-    };
-    let width = (op.extent.width as u64).checked_mul(element);
-    let extent = Extent {
-        width: width.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?,
-        height: op.extent.height as u64,
-        depth: op.extent.depth as u64,
-    };
-    if op.flags & !FLAGS != 0 || extent.width == 0 || extent.height == 0 || extent.depth == 0 {
-        return Err(Error::CUDA_ERROR_INVALID_VALUE);
-    }
-    let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    let (to, from) = (side(&op.dst, element)?, side(&op.src, element)?);
-    submit::copy_box(to, from, extent, stream, Waits::Asynchronous, host)?;
-    if now {
-        stream.drain();
-    }
-    Ok(())
+/// Returns a function that turns an address and a length into memory of the program.
+fn host_memory(c: Caller) -> impl Fn(u64, u64) -> HostRange {
+    move |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize)
 }
 
+/// The copy of a box. Its arguments are checked, and its memory exists.
+struct BoxCopy {
+    to: Side,
+    from: Side,
+    extent: Extent,
+    /// True if the source must be read before the call returns.
+    now: bool,
+}
+
+impl BoxCopy {
+    fn read(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<BoxCopy> {
+        let now = reads_now(op.srcAccessOrder)?;
+        // With an array, widths are in texels; between addresses, in bytes.
+        let element = match (element_bytes(&op.dst)?, element_bytes(&op.src)?) {
+            (Some(to), Some(from)) if to != from => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+            (to, from) => to.or(from).unwrap_or(1),
+        };
+        let width = (op.extent.width as u64).checked_mul(element);
+        let extent = Extent {
+            width: width.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?,
+            height: op.extent.height as u64,
+            depth: op.extent.depth as u64,
+        };
+        if op.flags & !FLAGS != 0 || extent.is_empty() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let (to, from) = (side(&op.dst, element)?, side(&op.src, element)?);
+        let host = host_memory(c);
+        to.region(extent, &host)?.locate()?.place.check_writable()?;
+        from.region(extent, &host)?.locate()?;
+        Ok(BoxCopy { to, from, extent, now })
+    }
+
+    /// Submits the copy; waits for it if the source must be read before the call returns.
+    fn run(&self, c: Caller, stream: &StreamRef) -> Result<()> {
+        let host = host_memory(c);
+        submit::copy_box(self.to, self.from, self.extent, stream, Waits::Asynchronous, host)?;
+        if self.now {
+            stream.drain();
+        }
+        Ok(())
+    }
+}
+
+/// Copies boxes. Like [`Batch::run`], checks all of them before the first one starts.
 fn boxes(
     c: Caller,
     (count, list): (usize, *mut CUDA_MEMCPY3D_BATCH_OP),
@@ -225,23 +253,22 @@ fn boxes(
     hstream: CUstream,
     mode: NullStream,
 ) -> Result<()> {
-    let stream = copying_stream(hstream, mode)?;
-    let mut which = usize::MAX;
-    let mut run = || {
+    with_failed(c, failed, |which| {
+        let stream = copying_stream(hstream, mode)?;
         if flags != 0 || count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        let mut copies = Vec::new();
         for (i, op) in c.items(list.cast_const(), count)?.enumerate() {
-            which = i;
-            box_copy(c, &op, &stream)?;
+            *which = i;
+            copies.push(BoxCopy::read(c, &op)?);
+        }
+        for (i, copy) in copies.iter().enumerate() {
+            *which = i;
+            copy.run(c, &stream)?;
         }
         Ok(())
-    };
-    let done = run();
-    if done.is_err() {
-        set(c.out_or_null(failed), which);
-    }
-    done
+    })
 }
 
 /// Reads and checks ranges of managed memory.
@@ -261,12 +288,18 @@ fn ranges(
     addresses.zip(sizes).map(check).collect()
 }
 
+/// Prefetches ranges of managed memory. Also discards and prefetches them: the contents of discarded memory are
+/// undefined, so keeping them is correct.
 fn prefetch(
     c: Caller,
-    ranges: &[(u64, u64)],
+    (addresses, sizes, count): (*mut CUdeviceptr, *mut usize, usize),
     (locations, indexes, entries): (*mut CUmemLocation, *mut usize, usize),
-    stream: &StreamRef,
+    flags: c_ulonglong,
+    hstream: CUstream,
+    mode: NullStream,
 ) -> Result<()> {
+    let stream = stream_of(hstream, mode)?;
+    let ranges = ranges(c, addresses, sizes, count, flags)?;
     let mut entry = spread(c, indexes, entries, ranges.len())?;
     let locations = c.array(locations.cast_const(), entries)?.into_iter();
     // Driver 580 refuses an unknown device here like any other wrong location.
@@ -278,7 +311,7 @@ fn prefetch(
     for (item, &(address, bytes)) in ranges.iter().enumerate() {
         managed::prefetch(address, bytes, locations[entry(item)])?;
     }
-    submit::join(stream);
+    submit::join(&stream);
     Ok(())
 }
 
@@ -388,7 +421,7 @@ exports! {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        box_copy(c, &c.read(op.cast_const())?, &stream)
+        BoxCopy::read(c, &c.read(op.cast_const())?)?.run(c, &stream)
     }
 
     fn cuMemPrefetchBatchAsync | cuMemPrefetchBatchAsync_ptsz [c, mode] (
@@ -401,9 +434,8 @@ exports! {
         flags: c_ulonglong,
         hstream: CUstream,
     ) {
-        let stream = stream_of(hstream, mode)?;
-        let ranges = ranges(c, addresses, sizes, count, flags)?;
-        prefetch(c, &ranges, (locations, indexes, entries), &stream)
+        let (ranges, places) = ((addresses, sizes, count), (locations, indexes, entries));
+        prefetch(c, ranges, places, flags, hstream, mode)
     }
 
     fn cuMemDiscardBatchAsync | cuMemDiscardBatchAsync_ptsz [c, mode] (
@@ -414,7 +446,7 @@ exports! {
         hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
-        // The contents of discarded memory are undefined, so keeping them is correct.
+        // Keeps the contents, as `prefetch` does.
         ranges(c, addresses, sizes, count, flags)?;
         submit::join(&stream);
         Ok(())
@@ -430,8 +462,7 @@ exports! {
         flags: c_ulonglong,
         hstream: CUstream,
     ) {
-        let stream = stream_of(hstream, mode)?;
-        let ranges = ranges(c, addresses, sizes, count, flags)?;
-        prefetch(c, &ranges, (locations, indexes, entries), &stream)
+        let (ranges, places) = ((addresses, sizes, count), (locations, indexes, entries));
+        prefetch(c, ranges, places, flags, hstream, mode)
     }
 }

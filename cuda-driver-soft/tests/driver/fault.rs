@@ -1,7 +1,7 @@
 //! Tests of faults and of kernel output: the calls that report a fault, the state afterwards, and the output of a
 //! process that aborts. Each test runs in a process of its own, because faults are sticky.
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
 use std::ptr::null_mut;
 
@@ -28,6 +28,16 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         expect(cuda.cuMemAlloc(&mut more, 64), code);
         expect(cuda.cuMemFree(address), code);
         expect(cuda.cuMemcpyHtoD(address, (&raw const number).cast(), 4), code);
+        if software() {
+            let (mut to, mut from, mut bytes, mut index) = (address, address, 4, 0);
+            let mut attributes = CUmemcpyAttributes {
+                srcAccessOrder: CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+                ..CUmemcpyAttributes::default()
+            };
+            let (attributes, index) = (&raw mut attributes, &raw mut index);
+            let copied = cuda.cuMemcpyBatchAsync_v2(&mut to, &mut from, &mut bytes, 1, attributes, index, 1, stream);
+            expect(copied, code);
+        }
         expect(cuda.cuStreamQuery(stream), code);
         expect(cuda.cuStreamDestroy(stream), code);
         expect(cuda.cuEventQuery(event), code);

@@ -382,3 +382,66 @@ fn rectangles_and_boxes() {
         check(cuda.cuMemFree(device));
     }
 }
+
+#[test]
+fn a_batch_with_a_wrong_box_copies_nothing() {
+    // It is not known if NVIDIA's driver has begun the copies before the wrong one.
+    if !software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let (from, to) = (alloc(64), alloc(64));
+    let operand = |address| {
+        let mut operand = CUmemcpy3DOperand {
+            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
+            ..CUmemcpy3DOperand::default()
+        };
+        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
+            ptr: address,
+            ..CUmemcpy3DOperand_st__op__ptr::default()
+        };
+        operand
+    };
+    let copy = |width| {
+        let mut op = CUDA_MEMCPY3D_BATCH_OP {
+            src: operand(from),
+            dst: operand(to),
+            srcAccessOrder: CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+            ..CUDA_MEMCPY3D_BATCH_OP::default()
+        };
+        (op.extent.width, op.extent.height, op.extent.depth) = (width, 1, 1);
+        op
+    };
+    let mut both = [copy(64), copy(65)];
+    let (mut stream, mut failed, mut back) = (null_mut(), 0, [9_u8; 64]);
+    unsafe {
+        check(cuda.cuStreamCreate(&mut stream, 1));
+        check(cuda.cuMemsetD8(from, 7, 64));
+        check(cuda.cuMemsetD8(to, 0, 64));
+        check(cuda.cuCtxSynchronize());
+        expect(
+            cuda.cuMemcpy3DBatchAsync(2, both.as_mut_ptr(), &mut failed, 0, stream),
+            1,
+        );
+        assert_eq!(failed, 1);
+        check(cuda.cuStreamSynchronize(stream));
+        check(cuda.cuMemcpyDtoH(back.as_mut_ptr().cast(), to, 64));
+        assert_eq!(back, [0; 64]);
+        // These errors do not concern one copy.
+        for (flags, stream) in [(1, stream), (0, null_mut())] {
+            failed = 0;
+            expect(
+                cuda.cuMemcpy3DBatchAsync(2, both.as_mut_ptr(), &mut failed, flags, stream),
+                1,
+            );
+            assert_eq!(failed, usize::MAX);
+        }
+        check(cuda.cuMemcpy3DBatchAsync(1, both.as_mut_ptr(), &mut failed, 0, stream));
+        check(cuda.cuStreamSynchronize(stream));
+        check(cuda.cuMemcpyDtoH(back.as_mut_ptr().cast(), to, 64));
+        assert_eq!(back, [7; 64]);
+        check(cuda.cuStreamDestroy(stream));
+        check(cuda.cuMemFree(from));
+        check(cuda.cuMemFree(to));
+    }
+}
