@@ -76,6 +76,17 @@ impl GraphMemoryUsage {
     }
 }
 
+impl GraphMemories {
+    /// Counts memory as no longer allocated. The caller drops the result without the locks: it may be the last
+    /// reference, whose `Drop` takes this lock.
+    fn end(&mut self, memory: &GraphMemory) -> Option<Arc<GraphMemory>> {
+        let last = self.allocated.remove(&memory.id)?;
+        let device = self.devices.entry(memory.ordinal).or_default();
+        device.allocated = device.allocated.saturating_sub(memory.bytes);
+        Some(last)
+    }
+}
+
 impl GraphMemory {
     /// Creates the memory of a new node. Until a launch allocates it, it is not accessible.
     pub(crate) fn new(context: &Context, bytes: u64) -> Result<Arc<Self>> {
@@ -116,11 +127,11 @@ impl GraphMemory {
 
     /// Starts a use by a launch that will allocate the memory, and makes the memory accessible.
     pub(crate) fn begin_use(self: &Arc<Self>) {
+        // Locked to the end: another use that ends at the same time must not remove what this one records.
         let mut state = self.state();
         state.open += 1;
         state.allocated = true;
         address_space().set_reachable(self.address, true);
-        drop(state);
         let mut known = known();
         if known.allocated.insert(self.id, self.clone()).is_none() {
             let bytes = self.bytes;
@@ -142,15 +153,8 @@ impl GraphMemory {
             return;
         }
         address_space().set_reachable(self.address, false);
+        let last = known().end(self);
         drop(state);
-        let mut known = known();
-        let last = known.allocated.remove(&self.id);
-        if last.is_some() {
-            let device = known.devices.entry(self.ordinal).or_default();
-            device.allocated = device.allocated.saturating_sub(self.bytes);
-        }
-        drop(known);
-        // Dropped without the lock held: this may be the last reference, and its `Drop` takes the lock.
         drop(last);
     }
 }
@@ -227,4 +231,36 @@ pub(crate) fn trim(ordinal: i32) -> Result<()> {
     let bytes = known.devices.entry(ordinal).or_default();
     bytes.used = bytes.allocated.next_multiple_of(CHUNK);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::context;
+
+    fn new_context() -> Arc<Context> {
+        device::set_all(device::from_environment().unwrap());
+        context::make(0, device::get(0).unwrap(), false)
+    }
+
+    fn is_kept(memory: &GraphMemory) -> bool {
+        known().allocated.contains_key(&memory.id)
+    }
+
+    #[test]
+    fn a_use_that_begins_while_another_ends_is_recorded() {
+        let memory = GraphMemory::new(&new_context(), 64).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..50_000 {
+                        memory.begin_use();
+                        assert!(is_kept(&memory));
+                        memory.end_use();
+                    }
+                });
+            }
+        });
+        assert!(!is_kept(&memory));
+    }
 }
