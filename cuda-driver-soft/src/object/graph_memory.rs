@@ -36,6 +36,8 @@ struct GraphMemoryState {
     open: u64,
     /// True from the call that launches an allocation to the call that frees it or launches its free node.
     allocated: bool,
+    /// True once the memory was freed with its context: the address may belong to other memory.
+    gone: bool,
 }
 
 /// Graph memory of a device, in bytes.
@@ -131,6 +133,9 @@ impl GraphMemory {
         let mut state = self.state();
         state.open += 1;
         state.allocated = true;
+        if state.gone {
+            return;
+        }
         address_space().set_reachable(self.address, true);
         let mut known = known();
         if known.allocated.insert(self.id, self.clone()).is_none() {
@@ -149,7 +154,7 @@ impl GraphMemory {
     pub(crate) fn end_use(&self) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);
-        if state.open > 0 {
+        if state.open > 0 || state.gone {
             return;
         }
         address_space().set_reachable(self.address, false);
@@ -172,6 +177,23 @@ impl Drop for GraphMemory {
             freed::forget(&freed);
         }
     }
+}
+
+/// Removes the memory of a node that was freed with its context. The node keeps the address, which may belong to other
+/// memory from now on.
+pub(crate) fn forget(freed: &Allocation) {
+    let Some(memory) = at(freed.base).filter(|memory| memory.id == freed.id) else {
+        return;
+    };
+    memory.state().gone = true;
+    let mut known = known();
+    let is_same = |found: &Weak<GraphMemory>| std::ptr::eq(found.as_ptr(), Arc::as_ptr(&memory));
+    if known.all.get(&freed.base).is_some_and(is_same) {
+        known.all.remove(&freed.base);
+    }
+    let last = known.end(&memory);
+    drop(known);
+    drop(last);
 }
 
 /// Returns the graph memory behind an allocation, from a launch that allocates it until the work that frees it has run.
@@ -262,5 +284,30 @@ mod tests {
             }
         });
         assert!(!is_kept(&memory));
+    }
+
+    #[test]
+    fn memory_of_an_ended_context_leaves_its_address() {
+        let context = new_context();
+        let memory = GraphMemory::new(&context, 64).unwrap();
+        let has_address = || at(memory.address).is_some_and(|found| Arc::ptr_eq(&found, &memory));
+        memory.begin_use();
+        assert!(has_address() && is_kept(&memory));
+        for freed in address_space().free_owned(context.id()) {
+            freed::forget(&freed);
+        }
+        assert!(!has_address() && !is_kept(&memory));
+        // Another launch of the graph does not bring it back.
+        memory.begin_use();
+        assert!(!has_address() && !is_kept(&memory));
+        // The end of the uses does not hide memory that was given the address meanwhile.
+        let other = new_context();
+        let others = [(); 64].map(|()| memory::allocate(&other, AllocationKind::Device, 64).unwrap());
+        memory.end_use();
+        memory.end_use();
+        assert!(others.iter().all(|address| address_space().find(*address).is_some()));
+        for address in others {
+            address_space().free_if(address, |a| a.owner == other.id()).unwrap();
+        }
     }
 }
