@@ -105,3 +105,35 @@ pub(crate) fn forget(freed: &Allocation) {
     all.remove(&freed.id);
     COUNT.store(all.len(), Relaxed);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::managed::Location;
+    use crate::object::{context, device, virtual_memory as vmm};
+    use crate::queue::work::Work;
+    use engine::memory::address_space;
+
+    #[test]
+    fn an_unmapped_range_leaves_no_record() {
+        device::set_all(device::from_environment().unwrap());
+        let base = vmm::reserve(vmm::GRANULE, 0, 0).unwrap();
+        let handle = vmm::create(Location::Device(0), vmm::GRANULE, false, false).unwrap();
+        vmm::map_memory(base, vmm::GRANULE, 0, handle).unwrap();
+        let allocation = address_space().find(base).unwrap();
+        // No context owns mapped memory, so each use of it is recorded.
+        let stream = StreamRef {
+            context: context::make(0, device::get(0).unwrap(), false),
+            green: 0,
+            queue: QueueId::Legacy,
+            flags: 0,
+            priority: 0,
+        };
+        note(&allocation, &stream, stream.submit(&[], Work::Join, 0));
+        assert!(all().contains_key(&allocation.id));
+        vmm::unmap(base, vmm::GRANULE).unwrap();
+        assert!(!all().contains_key(&allocation.id));
+        vmm::release(handle).unwrap();
+        vmm::free_addresses(base, vmm::GRANULE).unwrap();
+    }
+}

@@ -7,7 +7,7 @@ use cuda_driver_sys::CUmemAccess_flags;
 
 use crate::object::device::{self, Device};
 use crate::object::managed::{CPU, Location};
-use crate::object::{leak, memory};
+use crate::object::{foreign_use, leak, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
 use engine::memory::shared::{Label, Purpose, SharedFile};
@@ -357,7 +357,7 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
             continue;
         };
         let freed = address_space().free_if(base, |a| a.kind == AllocationKind::Mapped);
-        freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
+        foreign_use::forget(&freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?);
         if gone.memory.is_on_host() {
             address_space().hide_from_host(base, gone.bytes);
         }
