@@ -498,6 +498,9 @@ pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     if let Some(handle) = *known {
         return Ok(handle);
     }
+    // Another thread may have destroyed the mipmapped array since it was looked up. From here on, the destruction waits
+    // for the lock, and then finds the new level.
+    self::mipmap(handle)?;
     let array = ARRAYS.insert_with(|handle| Array {
         handle,
         context: mipmap.context,
@@ -525,5 +528,37 @@ pub(crate) fn forget_all_of(context: &Context) {
         if array.context == context.id() {
             let _ = ARRAYS.remove(array.handle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::device;
+
+    #[test]
+    fn a_destroyed_mipmapped_array_gets_no_new_levels() {
+        device::set_all(device::from_environment().unwrap());
+        let context = context::make(0, device::get(0).unwrap(), false);
+        let descriptor = ArrayDescriptor {
+            width: 8,
+            height: 8,
+            depth: 0,
+            format: cuda_driver_sys::CUarray_format::CU_AD_FORMAT_FLOAT.0,
+            channels: 1,
+            flags: 0,
+        };
+        let handle = create_mipmap(&context, descriptor, 4).unwrap();
+        let found = mipmap(handle).unwrap();
+        let levels = found.levels.lock().unwrap();
+        let late = std::thread::spawn(move || level(handle, 1));
+        // Gives the thread time to look up the handle. The thread then waits for the lock of the levels.
+        std::thread::sleep(Duration::from_millis(100));
+        MIPMAPS.remove(handle).unwrap();
+        drop(levels);
+        assert_eq!(late.join().unwrap(), Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED));
+        free(&found.memory);
     }
 }
