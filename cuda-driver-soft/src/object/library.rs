@@ -37,7 +37,7 @@ struct LibraryState {
     modules: BTreeMap<u64, usize>,
     /// Handles of the kernels that were requested.
     kernels: BTreeMap<String, usize>,
-    /// True once the library is being unloaded: it loads no further modules.
+    /// True once the library is being unloaded: it gets no further modules and kernels.
     is_unloaded: bool,
     /// The program loaded without a context, for queries that need none.
     without_context: Option<Arc<Program>>,
@@ -209,12 +209,16 @@ impl Library {
         used
     }
 
-    /// `cuLibraryGetKernel`: returns the same handle for a name each time.
+    /// `cuLibraryGetKernel`: returns the same handle for a name each time. Returns `CUDA_ERROR_INVALID_HANDLE` if
+    /// another thread has unloaded the library.
     pub(crate) fn kernel(&self, name: &str) -> Result<usize> {
         self.without_context()?
             .kernel(name)
             .ok_or(Error::CUDA_ERROR_NOT_FOUND)?;
         let mut state = self.state();
+        if state.is_unloaded {
+            return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+        }
         if let Some(handle) = state.kernels.get(name) {
             return Ok(*handle);
         }
@@ -302,11 +306,14 @@ mod tests {
     #[test]
     fn a_library_has_one_module_in_a_context_until_it_is_unloaded() {
         device::set_all(device::from_environment().unwrap());
-        let image = Image::Text(b".version 7.0\n.target sm_52\n.address_size 64\n".to_vec());
+        let text = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
+        let image = Image::Text(text.to_vec());
         let handle = load(image, jit::Options::default(), &mut Log::default()).unwrap();
         let library = get(handle).unwrap();
         let context = context::make(0, first_device().unwrap(), false);
         let module = library.module_in(&context).unwrap().handle;
+        let first = library.kernel("k").unwrap();
+        assert_eq!(library.kernel("k"), Ok(first));
         // Another thread that found no module loads one, too.
         let compiled = library.compiled(context.device, &mut Log::default()).unwrap();
         let second = module::instantiate(&context, compiled, true, None).unwrap();
@@ -315,9 +322,11 @@ mod tests {
         module::remove(&second).unwrap();
         assert_eq!(remove_parts(&library), [module]);
         module::remove(&module::get(module).unwrap()).unwrap();
-        // A thread that found the library before the unloading loads a module after it.
+        // A thread that found the library before the unloading loads a module and looks for a kernel after it.
         let late = library.module_in(&context).map(|module| module.handle);
         assert_eq!(late, Err(Error::CUDA_ERROR_INVALID_HANDLE));
+        assert_eq!(library.kernel("k"), Err(Error::CUDA_ERROR_INVALID_HANDLE));
+        assert!(kernel(first).is_err());
         let of_context = |module: &Arc<Module>| module.context_id == context.id();
         assert!(!module::table().all().iter().any(of_context));
         remove(handle).unwrap();
