@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | [From .cu to a launch](from_cu_to_a_launch) | compiling kernels to PTX, and choosing their architecture |
 //! | [Driver or Runtime API](driver_or_runtime) | differences, contexts, and using both in one process |
-//! | [Safety](safety) | unsafe calls and the reasons, threads, drop order, faults |
+//! | [Safety](safety) | which calls are `unsafe` and why, threads, drop order, faults |
 //! | [Using it in your CI](ci) | tests on the software driver |
-//! | [Testing kernels without a GPU](testing_kernels) | results, counts and races that such tests can assert |
+//! | [Testing kernels without a GPU](testing_kernels) | tests of results, of counts, and of the absence of races |
 
 #[doc = include_str!("guide/from_cu_to_a_launch.md")]
 pub mod from_cu_to_a_launch {}

@@ -35,14 +35,16 @@
 //!
 //! - [From .cu to a launch](guide::from_cu_to_a_launch): how kernels are compiled to PTX and loaded
 //! - [Driver or Runtime API](guide::driver_or_runtime): differences, contexts, and both in one process
-//! - [Safety](guide::safety): unsafe calls and the reasons
+//! - [Safety](guide::safety): which calls are `unsafe`, and why
 //! - [Using it in your CI](guide::ci): tests without a GPU
-//! - [Testing kernels without a GPU](guide::testing_kernels): results, counts and races that such tests can assert
+//! - [Testing kernels without a GPU](guide::testing_kernels): tests of results, of counts, and of the absence of races
 //!
 //! # Rules
 //!
-//! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. Drop ignores
-//!   errors; call `destroy`, `free` or `unload` to see them. Drop panics only if an interposer does.
+//! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. The exception is
+//!   [`Current`], a guard of a thread's current context. Drop ignores errors; call `destroy`, `free` or `unload` to see
+//!   them. Drop panics only if an [interposer](sys::library::Interposer) does, which is code that a program has put
+//!   between itself and the driver.
 //! - An object makes its context current only for the calls that need a current context, and restores the previous one.
 //!   Launches do not change the current context.
 //! - Host memory that a device may access after a call returns is passed to an `unsafe` call, or owned by a [`Pending`]
@@ -51,10 +53,10 @@
 //!   can be [copied to the host](Download).
 //! - A panic in a [host function](Stream::launch_host_fn) resumes in the next `synchronize` of its stream, of an event
 //!   recorded after it, or of the context.
-//! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may
-//!   use other libraries; [`check_in`] turns their codes into errors.
-//! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw`
-//!   and `into_raw` return the handle of an object for other libraries.
+//! - All objects use the process's default driver, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may
+//!   use another loaded driver, a [`sys::Library`]; [`check_in`] turns their codes into errors.
+//! - `from_raw` takes ownership of a handle that other code has made, such as C++ or another crate, and `borrow_raw` uses
+//!   one without owning it. `as_raw` and `into_raw` return the handle of an object for other code.
 //!
 //! # Errors
 //!
@@ -67,9 +69,9 @@
 //!
 //! # Features
 //!
-//! The two features are those of [`sys`]; libraries should leave them to the final program. `link` adds
-//! [`sys`]`::Library::linked`, for programs that load the driver when they start. `bindgen` checks this machine's
-//! `cuda.h` against the bindings and adds newer items. The feature `loader` of [`sys`] is always on.
+//! Both features turn on the feature of [`sys`] with the same name; libraries should leave them to the final program.
+//! `link` adds [`sys`]`::Library::linked`, for programs that load the driver when they start. `bindgen` checks this
+//! machine's `cuda.h` against the bindings and adds newer items. The feature `loader` of [`sys`] is always on.
 // This crate writes nothing to standard output and standard error, which belong to the program.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
