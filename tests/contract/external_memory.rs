@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_void};
 
 use cuda_driver::sys::*;
 
-use crate::common::{Codes, is_software};
 use crate::common::gpu::Gpu;
+use crate::common::{Codes, is_software};
 use crate::{is, ok};
 
 const TWO_MIB: u64 = 2 << 20;
