@@ -1,6 +1,7 @@
 //! Tests of accesses to shared memory in which thread `i` accesses the place of thread `i ^ swap`, its partner, as in
 //! sorting networks. `swap` is a constant. Compiled code runs groups of 8 to 32 lanes. For such accesses it checks one
-//! range for the whole group, and moves values between lanes. For addresses that follow no rule, it checks each of them.
+//! range for the whole group, and moves values between lanes. For addresses that follow no rule, it checks each of
+//! them.
 
 use super::compiled::same_in;
 
