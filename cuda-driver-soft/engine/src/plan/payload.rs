@@ -5,7 +5,7 @@
 
 use super::class::Class;
 use super::steps::{Layout, Step};
-use ptx::ir::{Body, Inst, Op, Operand, Reg, Type};
+use ptx::ir::{Body, Inst, Op, Operand, Reg, RegClass, Type};
 
 /// The effect of the payload of a source operand's NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
             };
             let result = inst.dsts.iter().flatten().any(|reg| seen[reg.0 as usize]);
             super::defined::reads(&layout.steps[step], |reg| {
-                let visible = match effect_of(inst, reg) {
+                let visible = match effect_of(inst, reg, body.registers[reg.0 as usize]) {
                     Effect::None => false,
                     Effect::Passes => result,
                     Effect::Seen => true,
@@ -52,10 +52,11 @@ pub(super) fn seen(body: &Body, layout: &Layout<'_>) -> Vec<bool> {
     seen
 }
 
-/// Returns the strongest effect of a register that an instruction reads, over all operands that are this register.
-fn effect_of(inst: &Inst, reg: Reg) -> Effect {
+/// Returns the strongest effect of a register of this class that an instruction reads, over all operands that are this
+/// register.
+fn effect_of(inst: &Inst, reg: Reg, class: RegClass) -> Effect {
     let places = inst.srcs.iter().enumerate().filter(|(_, s)| **s == Operand::Reg(reg));
-    let effects: Vec<Effect> = places.map(|(at, _)| effect(inst, at)).collect();
+    let effects: Vec<Effect> = places.map(|(at, _)| effect(inst, at, class)).collect();
     match () {
         // A guard, a negated predicate, or an argument of a call.
         () if effects.is_empty() || effects.contains(&Effect::Seen) => Effect::Seen,
@@ -64,9 +65,15 @@ fn effect_of(inst: &Inst, reg: Reg) -> Effect {
     }
 }
 
-fn effect(inst: &Inst, at: usize) -> Effect {
-    // An `.f64` operation keeps the payload of an operand.
-    let arithmetic = |ty: Type| if ty == Type::F64 { Effect::Passes } else { Effect::None };
+/// Returns the effect of an operand that is a register of this class.
+fn effect(inst: &Inst, at: usize, class: RegClass) -> Effect {
+    // An `.f64` operation keeps the payload of an operand. Operations of other types, such as `.f16x2`, may take parts
+    // of an `.f32` or `.f64` NaN for numbers.
+    let arithmetic = |ty: Type| match (class, ty) {
+        (RegClass::B32, Type::F32) => Effect::None,
+        (RegClass::B64, Type::F64) => Effect::Passes,
+        _ => Effect::Seen,
+    };
     if Class::of(&inst.op) != Class::Computed {
         return Effect::Seen;
     }
@@ -99,11 +106,11 @@ fn effect(inst: &Inst, at: usize) -> Effect {
         | Op::Ex2 { ty, .. }
         | Op::Tanh { ty } => arithmetic(*ty),
         Op::Sin { .. } | Op::Cos { .. } | Op::Lg2 { .. } | Op::Testp { .. } => Effect::None,
-        Op::Setp { ty, .. } | Op::Set { ty, .. } if ty.is_float() => Effect::None,
+        Op::Setp { ty, .. } | Op::Set { ty, .. } if arithmetic(*ty) != Effect::Seen => Effect::None,
         // All NaNs convert to the same integer, and all `.f32` NaNs to the same `.f16` or `.bf16` NaN. Conversions from
         // `.f64` keep the upper bits of the payload.
-        Op::Cvt(cvt) if cvt.from.is_float() => match (cvt.from, cvt.to) {
-            (Type::F32 | Type::F64, to) if !to.is_float() => Effect::None,
+        Op::Cvt(cvt) if arithmetic(cvt.from) != Effect::Seen => match (cvt.from, cvt.to) {
+            (_, to) if !to.is_float() => Effect::None,
             (Type::F32, Type::F16 | Type::BF16) => Effect::None,
             _ => Effect::Passes,
         },

@@ -279,6 +279,12 @@ fn payloads_that_something_sees() {
         add.f32 %f12, %f4, %f4; // seen
         add.f32 %f13, %f4, %f4; // hidden
         copysign.f32 %f14, %f12, %f13; // hidden
+        add.f32 %f15, %f4, %f4; // seen
+        mov.b32 %r12, %f15; // seen
+        add.f16x2 %r13, %r12, %r12; // hidden
+        add.f32 %f16, %f4, %f4; // seen
+        mov.b32 %r14, %f16; // seen
+        cvt.f32.f16 %f17, %r14; // hidden
         setp.gt.f32 %p3, %f14, %f1;
         add.f32 %f10, %f4, %f4; // seen
         shfl.sync.bfly.b32 %f11, %f10, 1, 31, -1;",

@@ -133,6 +133,22 @@ fn signs_of_nans() {
     }
 }
 
+/// The halves of an `.f32` NaN become numbers of `.f16`. Nothing else sees the NaN.
+#[test]
+fn halves_of_nans() {
+    for operation in [
+        "add.f16x2 %r11, %r10, %r10; setp.eq.f16x2 %p1|%p2, %r11, %r11;",
+        "setp.eq.f16x2 %p1|%p2, %r10, %r10;",
+        "cvt.f32.f16 %f3, %r10; setp.eq.f32 %p1, %f3, %f3; mov.pred %p2, %p1;",
+    ] {
+        // The difference of two infinities is a NaN.
+        same(&format!(
+            "ld.global.f32 %f1, [%rd6]; sub.f32 %f2, %f1, %f1; mov.b32 %r10, %f2; {operation} selp.u64 %rd9, 1, 2, %p1;
+            selp.u64 %rd10, 4, 8, %p2; or.b64 %rd9, %rd9, %rd10; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
+
 #[test]
 fn conversions() {
     each(
