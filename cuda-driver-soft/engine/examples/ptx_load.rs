@@ -20,7 +20,13 @@ fn main() -> std::process::ExitCode {
         match arg.as_str() {
             "--ir" => show = true,
             "--run" => run = true,
-            "--sm" => limits.sm = args.next().and_then(|n| n.parse().ok()).unwrap_or(limits.sm),
+            "--sm" => match args.next().and_then(|n| n.parse().ok()) {
+                Some(sm) => limits.sm = sm,
+                None => {
+                    eprintln!("--sm needs the number of an architecture, such as 90");
+                    return std::process::ExitCode::FAILURE;
+                }
+            },
             file => failed |= !load(file, &limits, show, run),
         }
     }

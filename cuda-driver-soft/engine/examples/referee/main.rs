@@ -35,7 +35,13 @@ fn main() -> ExitCode {
                 print!("{}", module(&forms::all().iter().collect::<Vec<_>>()));
                 return ExitCode::SUCCESS;
             }
-            "--record" => options.record = arguments.next(),
+            "--record" => match arguments.next() {
+                Some(path) => options.record = Some(path),
+                None => {
+                    eprintln!("--record needs the path of a file");
+                    return ExitCode::FAILURE;
+                }
+            },
             _ => options.filter = Some(argument),
         }
     }
