@@ -51,7 +51,7 @@ enum Arrangement {
     Same,
     /// Each lane is this number of bytes after the previous one.
     Step(i32),
-    /// The lanes are in a row, in another order.
+    /// The lanes are equally spaced, but in another order: see [`Swapped`].
     Swapped(Swapped),
     /// Each lane has an index of this width, which is in memory.
     Each(Width, Mem),
@@ -119,8 +119,8 @@ impl Places {
         matches!(self.arrangement, Arrangement::Step(step) if step == self.size as i32).then_some(self.first)
     }
 
-    /// Returns the place of 8 lanes that are in a row without gaps, in another order, and the number that is combined
-    /// with the number of each of them by exclusive or. The lanes are those of part `part`.
+    /// Returns the place of the 8 lanes of part `part`, if they are in a row without gaps, but in another order, and
+    /// the number that is combined with the number of each lane by exclusive or to get its place in this row.
     pub(super) fn swapped_row(&self, part: usize) -> Option<(Mem, usize)> {
         let Arrangement::Swapped(Swapped { step, swap, .. }) = self.arrangement else {
             return None;
@@ -194,7 +194,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the order of addresses of shared memory that are in a row in another order of lanes.
+    /// Returns the order of addresses of shared memory if they are those of [`Swapped`].
     fn swapped(&self, addresses: &Addresses) -> Option<Swapped> {
         let reg = addresses
             .value
@@ -248,7 +248,7 @@ impl Emitter<'_> {
         self.check_from(addresses, step, arrangement)
     }
 
-    /// Checks lanes whose addresses are a row in another order. The address of one lane that runs shows where the row
+    /// Checks lanes whose addresses are those of [`Swapped`]. The address of one lane that runs shows where the row
     /// begins.
     fn check_swapped(&mut self, addresses: &Addresses, swapped: Swapped) -> Places {
         let Swapped { step, swap, .. } = swapped;

@@ -10,8 +10,14 @@ const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
 /// Number of results. In [`same_in`], the last five threads store none, and neither do threads after them.
 const THREADS: u32 = 3 * 256;
 
-/// Returns a kernel `k` with a body for each thread below `n`. `%r0` and `%rd5` are the number of the thread, `%rd3` is
-/// the address of its 8 bytes of `out`, and `%rd6` that of its 16 bytes of `in`.
+/// Returns a kernel `k` with a body for each thread below `n`. These registers have values:
+/// * `%r0` and `%rd5`: the number of the thread in the grid,
+/// * `%rd3`: the address of its 8 bytes of `out`, and `%rd6`: that of its 16 bytes of `in`,
+/// * `%r8` and `%r9`: the number of the thread in its block, and the number of threads of a block,
+/// * `%r6` and `%r7`: `%tid.x` and `%tid.y`, `%r3`: `%ctaid.x`, `%r4` and `%r5`: `%ntid.x` and `%ntid.y`,
+/// * `%rd0`, `%rd1`, `%r1`, `%r2` and `%rd2`: the parameters.
+///
+/// The variable `part` is 8 KiB of shared memory.
 pub(super) fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
