@@ -89,8 +89,8 @@ pub(crate) struct CompiledEntry {
     pub(crate) at: u32,
     /// Offset in bytes of the machine code.
     pub(crate) offset: usize,
-    /// Registers that are read from there on and are kept as scalars: row, bytes per lane (0 for a predicate), step
-    /// from lane to lane.
+    /// Registers that are read from there on, and whose lanes the code takes to be equally spaced or the same: row,
+    /// bytes per lane (0 for a predicate), step from lane to lane.
     pub(crate) scalars: Vec<(Slot, u8, i64)>,
     /// As [`scalars`](Self::scalars), for registers that must have the same value in the whole warp: the step is 0.
     pub(crate) of_warp: Vec<(Slot, u8, i64)>,

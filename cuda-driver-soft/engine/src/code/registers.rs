@@ -120,9 +120,15 @@ impl RegFile {
         }
     }
 
-    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (4 or 8), each value is
-    /// `step` more than the one before. In a predicate (`width` 0), the lanes of each group must be the same.
+    /// Returns true if in each group of `lanes` lanes of a row of values of `width` bytes (2, 4 or 8), each value is
+    /// `step` more than the one before. In a predicate (`width` 0) and in a register of 128 bits (`width` 16), the
+    /// lanes of each group must be the same.
     pub(crate) fn is_affine(&mut self, row: Slot, width: u8, step: i64, lanes: u32) -> bool {
+        if width == 16 {
+            // Each half has a row of its own.
+            let upper = Slot(row.0 + 8 * LANES as u32);
+            return self.is_affine(row, 8, 0, lanes) && self.is_affine(upper, 8, 0, lanes);
+        }
         let (start, lanes) = (row.0 as usize, lanes as usize);
         macro_rules! check {
             ($ty:ty, $bytes:literal) => {{
@@ -143,6 +149,7 @@ impl RegFile {
         match width {
             8 => check!(u64, 8),
             4 => check!(u32, 4),
+            2 => check!(u16, 2),
             _ => {
                 let mask = (0..LANES).fold(0, |mask, lane| mask | (self.get(row, 0, lane) as u32) << lane);
                 let group = u32::MAX >> (LANES - lanes);
@@ -154,7 +161,7 @@ impl RegFile {
     }
 
     /// Sets the lanes of a group of `lanes` lanes in a row of values of `width` bytes (4 or 8) to the value of its
-    /// first lane, plus `step` for each further lane.
+    /// first lane, plus `step` for each further lane. Does nothing for other widths.
     pub(crate) fn spread_group(&mut self, row: Slot, width: u8, step: i64, lanes: u32, group: u32) {
         macro_rules! fill {
             ($ty:ty, $bytes:literal) => {{
@@ -173,7 +180,7 @@ impl RegFile {
         match width {
             8 => fill!(u64, 8),
             4 => fill!(u32, 4),
-            // Predicates are complete.
+            // Compiled code always writes all lanes of predicates, and of registers of 16 and 128 bits.
             _ => {}
         }
     }

@@ -380,8 +380,10 @@ impl<'a> Emitter<'a> {
             let of_warp = of_warp.map(|reg| {
                 let bytes = match self.class(*reg) {
                     RegClass::Pred => 0,
+                    RegClass::B16 => 2,
                     RegClass::B32 => 4,
-                    _ => 8,
+                    RegClass::B64 => 8,
+                    RegClass::B128 => 16,
                 };
                 (Slot(self.slot(*reg)), bytes, 0)
             });
@@ -400,19 +402,24 @@ impl<'a> Emitter<'a> {
 
     /// Returns true for registers that must have the same value in the whole warp.
     fn is_same_in_warp(&self, reg: Reg) -> bool {
-        let kept = matches!(self.class(reg), RegClass::Pred | RegClass::B32 | RegClass::B64);
         let of_warp = self.input.of_warp;
-        kept && of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
+        of_warp.is_some_and(|shapes| shapes.of_register(reg) == Shape::Uniform)
     }
 
-    /// Returns those of `live` that are kept as scalars or are uniform predicates, in the form of
+    /// Returns those of `live` that are uniform or affine, in the form of
     /// [`CompiledEntry::scalars`](crate::code::compiled::CompiledEntry::scalars).
     pub(super) fn scalars_of(&self, live: &[Reg]) -> Vec<(Slot, u8, i64)> {
-        let scalars = live.iter().filter_map(|reg| match self.kind(*reg) {
-            Kind::Scalar(Width::Bits32, step) => Some((Slot(self.slot(*reg)), 4, step)),
-            Kind::Scalar(Width::Bits64, step) => Some((Slot(self.slot(*reg)), 8, step)),
-            Kind::Mask if self.shape(*reg) == Shape::Uniform => Some((Slot(self.slot(*reg)), 0, 0)),
-            _ => None,
+        let scalars = live.iter().filter_map(|reg| {
+            let uniform = self.shape(*reg) == Shape::Uniform;
+            let (bytes, step) = match self.kind(*reg) {
+                Kind::Scalar(Width::Bits32, step) => (4, step),
+                Kind::Scalar(Width::Bits64, step) => (8, step),
+                Kind::Mask if uniform => (0, 0),
+                Kind::Half if uniform => (2, 0),
+                Kind::Row if uniform => (16, 0),
+                Kind::Vector(_) | Kind::Mask | Kind::Half | Kind::Row => return None,
+            };
+            Some((Slot(self.slot(*reg)), bytes, step))
         });
         scalars.collect()
     }

@@ -191,6 +191,29 @@ fn guards_and_calls_of_the_interpreter() {
     }
 }
 
+/// Lanes diverge outside of compiled code, because a kernel with `activemask` has no code for some lanes of a group.
+/// The code continues where they meet again. Each side of the branch writes a register with a value that is the same in
+/// all lanes that run it, so that the register then differs between the lanes of a group.
+#[test]
+fn registers_that_differ_after_a_branch_outside_of_the_code() {
+    for (write, read) in [
+        ("mov.u16 %h1,", "cvt.u32.u16 %r20, %h1;"),
+        ("mov.u16 %h1,", "cvt.u64.u16 %rd9, %h1; cvt.u32.u64 %r20, %rd9;"),
+        ("mov.u16 %h1,", "setp.gt.u16 %p2, %h1, 8; selp.u32 %r20, 1, 2, %p2;"),
+        ("mov.u32 %r13,", "add.u32 %r20, %r13, %r2;"),
+        ("mov.u64 %rd10,", "add.u64 %rd10, %rd10, %rd2; cvt.u32.u64 %r20, %rd10;"),
+        ("setp.gt.u32 %p3, %r2,", "selp.u32 %r20, 1, 2, %p3;"),
+    ] {
+        check(
+            &format!(
+                "activemask.b32 %r21; and.b32 %r14, %r10, 1; setp.eq.u32 %p1, %r14, 0; {write} 2; @%p1 bra join; {write} 9;
+                join: {read} mad.lo.u32 %r20, %r20, 3, %r20; xor.b32 %r21, %r21, %r12;"
+            ),
+            false,
+        );
+    }
+}
+
 #[test]
 fn accesses_of_some_lanes() {
     let place = "mov.u32 %r13, part; shl.b32 %r14, %r8, 4; add.u32 %r13, %r13, %r14; mov.u32 %r15, 0x01020304;
