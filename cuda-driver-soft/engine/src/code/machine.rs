@@ -106,13 +106,16 @@ impl Machine<'_> {
     /// Records a refused access as the fault.
     #[cold]
     pub(crate) fn refuse(&mut self, refusal: Refusal, size: u32, write: bool) {
+        self.fault = Some((self.fault_of(refusal, size, write), refusal.lane));
+    }
+
+    /// Returns the fault of a refused access of `size` bytes.
+    #[cold]
+    pub(crate) fn fault_of(&self, refusal: Refusal, size: u32, write: bool) -> FaultKind {
         let Refusal {
-            why,
-            lane,
-            address,
-            space,
+            why, address, space, ..
         } = refusal;
-        let kind = match (why, space) {
+        match (why, space) {
             (Refused::Misaligned, _) => FaultKind::Misaligned {
                 address,
                 size,
@@ -138,7 +141,6 @@ impl Machine<'_> {
                 write,
                 space,
             },
-        };
-        self.fault = Some((kind, lane));
+        }
     }
 }

@@ -6,7 +6,6 @@ use crate::code::action::Builtin;
 use crate::code::machine::Machine;
 use crate::conditional;
 use crate::fault::FaultKind;
-use crate::memory::warp::Refused;
 use crate::memory::{AllocationKind, Quota, access, address_space};
 use ptx::ir::Space;
 
@@ -90,23 +89,7 @@ fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u
     let (host, _) = m
         .spaces
         .place_lane(Space::Generic, address, lane, (bytes, bytes), false)
-        .map_err(|refusal| {
-            let (address, size, space) = (refusal.address, bytes as u32, refusal.space);
-            match refusal.why {
-                Refused::Misaligned => FaultKind::Misaligned {
-                    address,
-                    size,
-                    write: false,
-                    space,
-                },
-                _ => FaultKind::IllegalAddress {
-                    address,
-                    size,
-                    write: false,
-                    space,
-                },
-            }
-        })?;
+        .map_err(|refusal| m.fault_of(refusal, bytes as u32, false))?;
     // SAFETY: `place_lane` returned an aligned place that is valid for the access.
     Ok(unsafe {
         match bytes {
