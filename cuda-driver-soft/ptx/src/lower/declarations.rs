@@ -156,6 +156,12 @@ impl Walker<'_> {
                     let message = format!("Non-external variable '{text}' has incomplete type");
                     self.error(var.pos, message);
                 }
+                let packed = var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2);
+                if var.space == DeclSpace::Param && packed && var.dims.is_empty() {
+                    let text = self.text(var.name);
+                    let message = format!("Variable '{text}' cannot be allocated in .param state space");
+                    self.error(var.pos, message);
+                }
                 let kind = if var.space == DeclSpace::Local {
                     FrameKind::Local
                 } else {

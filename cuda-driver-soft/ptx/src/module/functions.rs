@@ -28,6 +28,10 @@ impl ModuleBuilder<'_> {
             linkage: function.linkage,
         };
         self.parameters(function);
+        if signature.defined && signature.linkage == Linkage::Extern {
+            let message = format!("Function definition conflicts with '.extern' declaration for function '{name}'");
+            self.error(function.pos, message);
+        }
         match self.globals.get(&function.name).copied() {
             None => {
                 let symbol = Symbol::Function(FuncId(self.functions.len() as u32));
@@ -100,10 +104,15 @@ impl ModuleBuilder<'_> {
         let returns = ast.vars(&function.returns);
         for var in ast.vars(&function.params).iter().chain(returns) {
             let name = || ast.names.text(var.name);
+            if var.name == Name::SINK && !function.entry {
+                self.error(var.pos, "Illegal parameter name '_'".to_owned());
+            }
             match var.space {
                 DeclSpace::Param => {
                     self.check(var);
-                    if var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2) {
+                    // Arrays of such types are allowed.
+                    let packed = var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2);
+                    if packed && var.dims.is_empty() {
                         let message = format!("Variable '{}' cannot be allocated in .param state space", name());
                         self.error(var.pos, message);
                     }
@@ -118,7 +127,7 @@ impl ModuleBuilder<'_> {
                     self.error(var.pos, message);
                 }
             }
-            if function.entry && var.dims.contains(&None) {
+            if function.entry && (var.dims.contains(&None) || var.dims.contains(&Some(0))) {
                 let message = "Parameter to entry function cannot be an incomplete array.";
                 self.error(var.pos, message.to_owned());
             }

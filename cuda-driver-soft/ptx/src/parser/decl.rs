@@ -63,13 +63,18 @@ impl Parser<'_> {
 
     /// Parses a declaration up to its name: `.param .align 8 .u64 .ptr .global`.
     fn decl_head(&mut self, linkage: Linkage) -> Result<Var> {
+        // The alignment may also precede the space.
+        let mut align = None;
+        while self.accept_dot(b".align") {
+            align = Some(self.literal()?);
+        }
         let Some(space) = self.decl_space() else {
             return self.unexpected();
         };
         let mut var = Var {
             space,
             linkage,
-            align: None,
+            align,
             vec: 1,
             ty: DeclType::Scalar(Type::B8),
             name: Name::SINK,
@@ -89,24 +94,27 @@ impl Parser<'_> {
         if space == DeclSpace::Tex {
             self.deprecated(var.pos, (1, 5), ".tex");
         }
-        let mut typed = false;
+        let (mut typed, mut pointer) = (false, false);
         while self.token().kind == TokenKind::Dot {
             let text = self.lexer.text(self.token());
+            // Only the type may follow `.v2` and `.v4`.
+            let first = !typed && var.vec == 1;
             match text {
-                b".align" if !typed => {
+                b".align" if first => {
                     self.lexer.bump();
                     var.align = Some(self.literal()?);
                     continue;
                 }
-                b".attribute" => {
+                b".attribute" if first => {
                     self.require(self.pos(), ".attribute", 40, 0);
                     self.lexer.bump();
                     var.managed |= self.attribute()?;
                     continue;
                 }
-                b".v2" if !typed => var.vec = 2,
-                b".v4" if !typed => var.vec = 4,
-                b".ptr" if typed && space == DeclSpace::Param => {
+                b".v2" if first => var.vec = 2,
+                b".v4" if first => var.vec = 4,
+                b".ptr" if typed && !pointer && space == DeclSpace::Param => {
+                    pointer = true;
                     self.require(self.pos(), "kernel parameter pointer attribute", 22, 0);
                     self.lexer.bump();
                     self.ptr_attribute()?;
@@ -194,9 +202,6 @@ impl Parser<'_> {
     /// Parses the name, count and dimensions of one declared variable.
     fn declarator(&mut self, var: &mut Var) -> Result<()> {
         var.pos = self.pos();
-        if self.word() == b"_" && var.space != DeclSpace::Param && var.space != DeclSpace::Reg {
-            return self.unexpected();
-        }
         var.name = self.name()?;
         if self.accept(b'<') {
             // An expression is not allowed here, because `>` would be an operator in it.
@@ -210,7 +215,8 @@ impl Parser<'_> {
             self.expect(b'>')?;
             var.count = Some(count);
         }
-        while self.accept(b'[') {
+        // The variables of a range are no arrays.
+        while var.count.is_none() && self.accept(b'[') {
             if self.accept(b']') {
                 var.dims.push(None);
             } else {
@@ -232,6 +238,9 @@ impl Parser<'_> {
         }
         loop {
             let mut var = head.clone();
+            if self.word() == b"_" {
+                return self.unexpected();
+            }
             self.declarator(&mut var)?;
             if head.space != DeclSpace::Reg && self.accept(b'=') {
                 let first = self.ast.inits.len() as u32;
@@ -258,7 +267,7 @@ impl Parser<'_> {
             loop {
                 let mut var = self.decl_head(Linkage::Internal)?;
                 self.declarator(&mut var)?;
-                if var.dims.len() > 1 {
+                if var.dims.len() > 1 || var.count.is_some() {
                     return self.unexpected();
                 }
                 self.ast.vars.push(var);

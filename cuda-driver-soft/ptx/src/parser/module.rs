@@ -151,6 +151,9 @@ impl Parser<'_> {
         }
         let returns = if entry { 0..0 } else { self.parameters()? };
         let pos = self.pos();
+        if self.word() == b"_" {
+            return self.unexpected();
+        }
         let name = self.name()?;
         let params = self.parameters()?;
         if entry && !params.is_empty() {

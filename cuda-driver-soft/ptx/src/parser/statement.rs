@@ -57,7 +57,7 @@ impl Parser<'_> {
             b".pragma" => return self.pragma(),
             _ => {}
         }
-        if self.decl_space().is_none() {
+        if self.decl_space().is_none() && !self.at_dot(b".align") {
             return self.unexpected();
         }
         let vars = self.declaration(Linkage::Internal)?;
@@ -118,6 +118,9 @@ impl Parser<'_> {
         self.lexer.bump();
         if !self.at(b':') {
             return self.after_opcode(self.lexer.text(token), None, pos);
+        }
+        if self.lexer.text(token) == b"_" {
+            return self.unexpected();
         }
         self.lexer.bump();
         let name = self.ast.names.name(self.lexer.text(token));
