@@ -8,6 +8,7 @@ use super::cursor::{Parser, Result};
 impl Parser<'_> {
     /// Skips the debug data of `.section name { … }`.
     pub(super) fn section(&mut self) -> Result<()> {
+        self.require(self.pos(), ".section directive", 20, 0);
         self.ast.sections = true;
         self.lexer.bump();
         if !matches!(self.token().kind, TokenKind::Dot | TokenKind::Word) {

@@ -87,8 +87,11 @@ impl Parser<'_> {
         self.lexer.bump();
         // `.const[2]`: a constant bank of PTX before 2.2.
         if space == DeclSpace::Const && self.accept(b'[') {
-            self.literal()?;
+            let bank = self.literal()?;
             self.expect(b']')?;
+            if bank != 0 {
+                self.require(var.pos, "banked constants", 15, 0);
+            }
             self.deprecated(var.pos, (2, 2), "explicit constant banks");
         }
         if space == DeclSpace::Tex {

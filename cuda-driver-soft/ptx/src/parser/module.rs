@@ -30,6 +30,9 @@ impl Parser<'_> {
     pub(super) fn module(&mut self, limits: &Limits) -> Result<()> {
         self.version(limits)?;
         let target = self.target(limits)?;
+        if self.at_dot(b".address_size") {
+            self.address_size()?;
+        }
         while self.token().kind != TokenKind::End {
             self.item()?;
         }
@@ -67,7 +70,6 @@ impl Parser<'_> {
             return self.unexpected();
         }
         match self.word() {
-            b".address_size" => return self.address_size(),
             b".file" => return self.file(),
             b".section" => return self.section(),
             b".pragma" => return self.pragma(),
@@ -102,6 +104,7 @@ impl Parser<'_> {
 
     /// Parses `.file 1 "name", 2, 3`.
     fn file(&mut self) -> Result<()> {
+        let pos = self.pos();
         self.lexer.bump();
         let number = self.integer()?;
         let name = self.token();
@@ -110,6 +113,9 @@ impl Parser<'_> {
             let name = String::from_utf8_lossy(self.lexer.text(name));
             let name = name.trim_matches('"').to_owned();
             Arc::make_mut(&mut self.ast.source).files.push((number, name));
+        }
+        if self.at(b',') {
+            self.require(pos, "timestamp and filesize in .file directive", 32, 0);
         }
         while self.accept(b',') {
             self.integer()?;
@@ -160,6 +166,14 @@ impl Parser<'_> {
             self.require(pos, "kernel parameter list", 14, 0);
         }
         let directives = self.function_directives(entry)?;
+        if directives.noreturn && !returns.is_empty() {
+            let name = self.ast.names.text(name);
+            self.report(
+                Severity::Error,
+                pos,
+                format!("Invalid directive '.noreturn' for function '{name}'"),
+            );
+        }
         let mut body = None;
         if !self.accept(b';') {
             let start = self.ast.statements.len() as u32;
@@ -184,6 +198,7 @@ impl Parser<'_> {
     /// Parses the directives between a function's parameters and its body.
     fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
+        let mut blocks_are_clusters = false;
         while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
             let requirement = DIRECTIVES.iter().find(|(name, ..)| name.as_bytes() == self.word());
@@ -195,9 +210,9 @@ impl Parser<'_> {
                     self.pragma()?;
                     continue;
                 }
-                b".noreturn" => directives.noreturn = true,
+                b".noreturn" if !entry && !directives.noreturn => directives.noreturn = true,
                 b".explicitcluster" if entry => directives.explicitcluster = true,
-                b".blocksareclusters" if entry => {}
+                b".blocksareclusters" if entry => blocks_are_clusters = true,
                 b".abi_preserve" | b".abi_preserve_control" if !entry => {
                     self.lexer.bump();
                     self.literal()?;
@@ -212,8 +227,8 @@ impl Parser<'_> {
                         b".reqnctapercluster" => {
                             directives.reqnctapercluster = Some(self.dimensions("reqnctapercluster")?)
                         }
-                        b".minnctapersm" => directives.minnctapersm = Some(self.integer_u32()?),
-                        b".maxnreg" => directives.maxnreg = Some(self.integer_u32()?),
+                        b".minnctapersm" => directives.minnctapersm = Some(self.positive("minnctapersm")?),
+                        b".maxnreg" => directives.maxnreg = Some(self.positive("maxnreg")?),
                         b".maxclusterrank" => directives.maxclusterrank = Some(self.integer_u32()?),
                         b".maxnctapersm" => {
                             self.integer_u32()?;
@@ -234,6 +249,14 @@ impl Parser<'_> {
             let message = "Conflicting directives: .maxntid and .reqntid cannot both be specified";
             self.report(Severity::Error, self.pos(), message.to_owned());
         }
+        if directives.reqnctapercluster.is_some() && directives.maxclusterrank.is_some() {
+            let message = "Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified";
+            self.report(Severity::Error, self.pos(), message.to_owned());
+        }
+        if blocks_are_clusters && (directives.reqntid.is_none() || directives.reqnctapercluster.is_none()) {
+            let message = ".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'";
+            self.report(Severity::Error, self.pos(), message.to_owned());
+        }
         Ok(directives)
     }
 
@@ -244,13 +267,19 @@ impl Parser<'_> {
             if i > 0 && !self.accept(b',') {
                 break;
             }
-            let pos = self.pos();
-            *dimension = self.integer_u32()?;
-            if *dimension == 0 {
-                let message = format!("Positive non-zero value expected for {name}");
-                self.report(Severity::Error, pos, message);
-            }
+            *dimension = self.positive(name)?;
         }
         Ok(all)
+    }
+
+    /// Parses a number of a directive, and reports 0.
+    fn positive(&mut self, name: &str) -> Result<u32> {
+        let pos = self.pos();
+        let number = self.integer_u32()?;
+        if number == 0 {
+            let message = format!("Positive non-zero value expected for {name}");
+            self.report(Severity::Error, pos, message);
+        }
+        Ok(number)
     }
 }
