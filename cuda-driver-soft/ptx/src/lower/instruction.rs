@@ -87,8 +87,8 @@ impl Walker<'_> {
         if form.root == "wgmma" {
             self.wgmma_target(inst.pos);
         }
-        if form.name == "tensormap.replace" {
-            self.replace_target(inst);
+        if form.name == "tensormap.replace" || form.root == "setmaxnreg" {
+            self.specific_target(inst);
         }
     }
 

@@ -104,6 +104,18 @@ impl Walker<'_> {
                     self.say(inst.pos, message);
                 }
             }
+            "setmaxnreg" => {
+                let Some(registers) = constant(0) else { return };
+                let name = if has("inc") { "setmaxnreg.inc" } else { "setmaxnreg.dec" };
+                let wrong = if !(24..=256).contains(&registers) {
+                    format!("value '{registers}' out of range, expected to be in range [24..256]")
+                } else if registers % 8 != 0 {
+                    format!("unexpected value '{registers}', expected to be multiple of 8")
+                } else {
+                    return;
+                };
+                self.say(inst.pos, format!("Argument 1 of instruction '{name}': {wrong}"));
+            }
             "tensormap" if has("cp_fenceproxy") => {
                 if let Some(value) = constant(2).filter(|&n| n != 128) {
                     let message = format!(

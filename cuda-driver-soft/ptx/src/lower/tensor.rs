@@ -1,5 +1,5 @@
 //! Lowers tensor copies, one of whose address operands holds a tensor map and coordinates, and checks
-//! `tensormap.replace`.
+//! `tensormap.replace` and the target of `setmaxnreg`.
 
 use crate::ast::{self, Inst, OperandKind};
 use crate::ir::{Op, Operand, Space, TensorCopy, TensorDirection, TensorMapField, TensorMapReplace, Type};
@@ -66,9 +66,9 @@ impl Walker<'_> {
         self.emit(inst, Op::TensorCopy(copy));
     }
 
-    /// Checks that the target is architecture-specific, such as sm_90a, as `tensormap.replace` requires. Targets below
-    /// sm_90 get another error.
-    pub(super) fn replace_target(&mut self, inst: &Inst) {
+    /// Checks that the target is architecture-specific, such as sm_90a, as `tensormap.replace` and `setmaxnreg` require.
+    /// Targets below sm_90 get another error.
+    pub(super) fn specific_target(&mut self, inst: &Inst) {
         let target = &self.unit.ast.target;
         if target.sm < 90 || target.suffix.is_some() {
             return;

@@ -45,13 +45,19 @@ pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     path
 }
 
-/// Returns the verdict of ptxas for `sm_90`. `test` becomes part of the name of a temporary file.
+/// Returns the verdict of ptxas for `sm_90`, or for `sm_90a` if that is the text's target. `test` becomes part of the
+/// name of a temporary file.
 pub(crate) fn theirs(ptxas: &PathBuf, test: &str, text: &str) -> Verdict {
     let file = std::env::temp_dir().join(format!("{test}-{}.ptx", std::process::id()));
     std::fs::write(&file, text).expect("the temporary folder can be written");
+    let arch = if text.contains(".target sm_90a") {
+        "sm_90a"
+    } else {
+        "sm_90"
+    };
     let mut command = Command::new(ptxas);
     command
-        .args(["-arch", "sm_90", "-O0", "-o"])
+        .args(["-arch", arch, "-O0", "-o"])
         .arg(if cfg!(windows) { "NUL" } else { "/dev/null" });
     let output = command.arg(&file).output().expect("ptxas runs");
     let _ = std::fs::remove_file(&file);
