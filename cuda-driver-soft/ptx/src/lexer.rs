@@ -318,7 +318,7 @@ impl<'a> Lexer<'a> {
         let mut large = false;
         let mut end = from;
         while let Some(digit) = (self.byte(end) as char).to_digit(radix as u32) {
-            // Bits that do not fit are cut off, as by ptxas.
+            // Bits that do not fit are cut off. ptxas does so, too, except for some numbers, which it refuses.
             let wide = u128::from(value) * u128::from(radix) + u128::from(digit);
             large |= wide > i64::MAX as u128;
             value = wide as u64;

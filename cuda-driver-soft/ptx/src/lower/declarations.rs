@@ -133,6 +133,10 @@ impl Walker<'_> {
         let Some(var) = self.unit.ast.vars.get(index as usize) else {
             return;
         };
+        if matches!(var.ty, DeclType::Opaque(_)) && var.space != DeclSpace::Reg {
+            let message = "Texture/surface variable must be at module or entry parameter scope";
+            return self.error(var.pos, message.to_owned());
+        }
         match var.space {
             DeclSpace::Reg => self.declare_registers(var),
             DeclSpace::Local | DeclSpace::Param => {

@@ -110,9 +110,10 @@ impl ModuleBuilder<'_> {
             match var.space {
                 DeclSpace::Param => {
                     self.check(var);
-                    // Arrays of such types are allowed.
                     let packed = var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2);
-                    if packed && var.dims.is_empty() {
+                    let opaque = matches!(var.ty, DeclType::Opaque(_)) && !function.entry && function.body.is_some();
+                    // As in NVIDIA's compiler, arrays of these types are allowed.
+                    if (packed || opaque) && var.dims.is_empty() {
                         let message = format!("Variable '{}' cannot be allocated in .param state space", name());
                         self.error(var.pos, message);
                     }

@@ -69,6 +69,11 @@ impl ModuleBuilder<'_> {
             }
         };
         self.check(var);
+        // As in NVIDIA's compiler, arrays are not checked.
+        if matches!(var.ty, DeclType::Opaque(_)) && space != Space::Global && var.dims.is_empty() {
+            let message = "Texture and surface variables must be declared in .global space";
+            self.error(var.pos, message.to_owned());
+        }
         let Some(count) = var.count else {
             return self.declare(item, var, space, var.name);
         };
