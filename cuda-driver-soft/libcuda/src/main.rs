@@ -131,7 +131,12 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         std::env::temp_dir().join(name)
     });
     if checked {
-        std::fs::write(&report, "").map_err(|error| format!("cannot write to {}: {error}", report.display()))?;
+        let created = if temporary {
+            create(&report)
+        } else {
+            std::fs::write(&report, "")
+        };
+        created.map_err(|error| format!("cannot write to {}: {error}", report.display()))?;
         variables.push((options::REPORT, report.clone().into()));
     }
     let mut command = Command::new(&program);
@@ -150,6 +155,13 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         0 if found > 0 => ExitCode::from(1),
         code => ExitCode::from(code),
     })
+}
+
+/// Creates a file in a folder in which other users may create files, too. Does not follow a link of that name.
+fn create(file: &Path) -> std::io::Result<()> {
+    // An earlier process with this id may have left the file behind if it was killed.
+    _ = std::fs::remove_file(file);
+    std::fs::File::create_new(file).map(drop)
 }
 
 /// Returns the exit status that a shell reports for a program that has ended: its own, or 128 plus the number of the

@@ -61,7 +61,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Run, String> {
             value.ok_or_else(|| format!("the option `{name}` needs a value"))
         };
         match name {
-            "--" => {
+            "--" if given.is_none() => {
                 run.program = arguments.next().ok_or("the command `run` needs a program")?;
                 break;
             }

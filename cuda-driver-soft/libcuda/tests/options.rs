@@ -65,11 +65,32 @@ fn wrong_options_are_refused() {
     assert!(refused(&["run", "--summary"]).contains("needs a program"));
     assert!(refused(&["run", "--trace"]).contains("the option `--trace` needs a value"));
     assert!(refused(&["run", "--nothing", "true"]).contains("unknown option `--nothing`"));
+    assert!(refused(&["run", "--=x", "true"]).contains("unknown option `--=x`"));
     let message = refused(&["run", "--trace=/nonexistent/trace.json", "true"]);
     assert!(
         message.contains("cannot write the trace to /nonexistent/trace.json: "),
         "{message}"
     );
+}
+
+/// In a folder that other users can write to, a link could otherwise make the command empty a file of this user.
+#[test]
+fn the_temporary_report_follows_no_link() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let kept = folder.join("kept");
+    std::fs::write(&kept, "text").unwrap();
+    // `exec` keeps the process ID of the shell, which names the report.
+    let script = "ln -s kept \"soft-cuda-check-$$.jsonl\" && exec \"$0\" run --check race true";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_soft-cuda")])
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "text");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
