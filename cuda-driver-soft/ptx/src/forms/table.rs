@@ -234,5 +234,6 @@ pub(super) fn fit(elements: &[Element], modifiers: &[&str]) -> bool {
         }
         !element.required && step(rest, modifiers, used)
     }
-    step(elements, modifiers, &mut vec![false; modifiers.len()])
+    // Each element matches at most one modifier.
+    modifiers.len() <= elements.len() && step(elements, modifiers, &mut vec![false; modifiers.len()])
 }

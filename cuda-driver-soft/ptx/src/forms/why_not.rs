@@ -15,6 +15,10 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         all.insert(at, more);
         fits(&all)
     };
+    // Leaving out each modifier in turn takes quadratic time. Opcodes that have at least two modifiers more than any row
+    // fit no row that way.
+    let most = rows.iter().map(|row| row.elements.len()).max().unwrap_or(0);
+    let left_out = if modifiers.len() > most + 1 { 0 } else { modifiers.len() };
     let without = |i: usize| {
         let mut fewer = modifiers.to_vec();
         fewer.remove(i);
@@ -52,7 +56,7 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         if with(".eq") {
             return vec![format!("Comparison modifier required for instruction '{name}'")];
         }
-        if let Some(i) = (0..modifiers.len()).find(|&i| type_of(modifiers[i]).is_none() && without(i)) {
+        if let Some(i) = (0..left_out).find(|&i| type_of(modifiers[i]).is_none() && without(i)) {
             let modifier = modifiers[i];
             let rounding = [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
             let is_priority = |modifier: &&&str| modifier.starts_with(".L2::evict_");

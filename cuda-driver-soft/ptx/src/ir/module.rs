@@ -190,7 +190,7 @@ pub struct Param {
     pub ty: Type,
 }
 
-/// Performance and launch directives of a kernel, and `.noreturn` of any function.
+/// Performance and launch directives of a kernel, and `.noreturn` of a device function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     /// `.maxntid`

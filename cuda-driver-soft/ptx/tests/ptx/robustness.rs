@@ -320,6 +320,11 @@ fn large_texts_and_their_errors() {
     assert!(run(
         format!(".version 9.0\n.target sm_90\n{shared}{chain}{kernels}").as_bytes()
     ));
+    // Opcodes with many modifiers.
+    for root in ["ld", "mma", "createpolicy"] {
+        let opcode = format!("{root}{}", ".sat".repeat(100_000));
+        assert_eq!(errors(format!("{head} {opcode} a, b; }}")), 1);
+    }
     // A long name in many errors.
     let long = "n".repeat(100_000);
     let uses = format!("add.s32 {long},1,1;").repeat(20);
