@@ -15,8 +15,8 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         all.insert(at, more);
         fits(&all)
     };
-    // Leaving out each modifier in turn takes quadratic time. Opcodes that have at least two modifiers more than any row
-    // fit no row that way.
+    // Leaving out each modifier in turn takes quadratic time. Opcodes that have at least two modifiers more than any
+    // row fit no row that way.
     let most = rows.iter().map(|row| row.elements.len()).max().unwrap_or(0);
     let left_out = if modifiers.len() > most + 1 { 0 } else { modifiers.len() };
     let without = |i: usize| {

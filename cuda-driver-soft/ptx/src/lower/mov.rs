@@ -101,8 +101,8 @@ impl<'u> Walker<'u> {
         self.emit(inst, Op::Mov { ty });
     }
 
-    /// Returns the specification of an operand that is a vector register, such as `.v2 .b32` for a value of type `.b64`;
-    /// `None` if the operand is anything else, or if such elements do not make up a value of type `ty`.
+    /// Returns the specification of an operand that is a vector register, such as `.v2 .b32` for a value of type
+    /// `.b64`; `None` if the operand is anything else, or if such elements do not make up a value of type `ty`.
     fn vector_register(&self, operand: &ast::Operand, ty: Type) -> Option<OperandSpec> {
         let OperandKind::Name(name, Selector::None) = operand.kind else {
             return None;

@@ -66,8 +66,8 @@ impl Walker<'_> {
         self.emit(inst, Op::TensorCopy(copy));
     }
 
-    /// Checks that the target is architecture-specific, such as sm_90a, as `tensormap.replace` and `setmaxnreg` require.
-    /// Targets below sm_90 get another error.
+    /// Checks that the target is architecture-specific, such as sm_90a, as `tensormap.replace` and `setmaxnreg`
+    /// require. Targets below sm_90 get another error.
     pub(super) fn specific_target(&mut self, inst: &Inst) {
         let target = &self.unit.ast.target;
         if target.sm < 90 || target.suffix.is_some() {
