@@ -1,6 +1,6 @@
 //! Lowers texture and surface instructions, whose address operand holds a handle and coordinates.
 
-use crate::ast::{self, DeclType, Inst, OperandKind};
+use crate::ast::{self, DeclType, Inst, OperandKind, Selector};
 use crate::forms::OperandSpec;
 use crate::ir::{Address, Geometry, Level, MemMods, Op, Opaque, Operand, Order, Reg, Space, Type};
 use crate::names::Name;
@@ -62,24 +62,31 @@ impl Walker<'_> {
         }
     }
 
-    /// Checks and adds the coordinates.
+    /// Checks and adds the coordinates. A vector of them may have two or four elements if the geometry has fewer; the
+    /// elements after the coordinates are checked, but not added.
     fn coordinates(&mut self, place: &ast::Operand, geometry: Geometry, ty: Type) {
-        let OperandKind::Vector(span) = place.kind else {
+        let written = geometry.written();
+        let fits = |count: u32| count == u32::from(written) || count > u32::from(written) && matches!(count, 2 | 4);
+        let first = self.srcs.len();
+        if let OperandKind::Vector(span) = place.kind {
+            self.errors.mismatch |= !fits(span.len);
+            let elements = self.unit.ast.operands(span);
+            for (i, element) in elements.iter().enumerate() {
+                let layer = i == 0 && geometry.is_layered();
+                self.operand(1, element, &source(if layer { Type::U32 } else { ty }));
+            }
+        } else {
             // A single coordinate, or a vector register.
-            let spec = OperandSpec {
-                vec: geometry.written(),
-                ..source(ty)
+            let vec = match place.kind {
+                OperandKind::Name(name, Selector::None) => match self.resolve(name) {
+                    Some(Symbol::Reg { vec, .. }) if fits(vec.into()) => vec,
+                    _ => written,
+                },
+                _ => written,
             };
-            return self.operand(1, place, &spec);
-        };
-        if span.len != u32::from(geometry.written()) {
-            self.errors.mismatch = true;
+            self.operand(1, place, &OperandSpec { vec, ..source(ty) });
         }
-        let elements = self.unit.ast.operands(span);
-        for (i, element) in elements.iter().enumerate() {
-            let layer = i == 0 && geometry.is_layered();
-            self.operand(1, element, &source(if layer { Type::U32 } else { ty }));
-        }
+        self.srcs.truncate(first + usize::from(written));
     }
 
     /// Returns the operand for a texture or surface: a register with its handle, or an opaque variable. The handle in a

@@ -276,6 +276,19 @@ fn initial_values() {
 }
 
 #[test]
+fn elements_after_the_coordinates_are_ignored() {
+    let sources = |coordinates: &str| {
+        let module = load(&format!(
+            ".entry k() {{ .reg .b64 t; .reg .f32 f, g; .reg .v4 .f32 v; tex.2d.v4.f32.f32 v, [t, {coordinates}]; }}"
+        ));
+        let body = module.functions[0].body().expect("defined");
+        body.insts[0].srcs.clone()
+    };
+    assert_eq!(sources("{f, g, f, f}"), sources("{f, g}"));
+    assert_eq!(sources("v").len(), 3);
+}
+
+#[test]
 fn variables_of_a_function_get_its_name() {
     let module = load(".entry k() { .shared .u32 s; .reg .b32 r; ld.shared.u32 r, [s]; }");
     assert_eq!(module.variables[0].name, "k$s");
