@@ -152,7 +152,9 @@ impl Walker<'_> {
             // The `.param` variables of calls and device functions are in the frame; kernel parameters are not.
             (Space::Param, Some(Space::Param)) => Some(Space::Param),
             (Space::Param, Some(Space::Local)) if param => Some(Space::Local),
-            (Space::Param, None) if entry && self.root == "ld" => Some(Space::Param),
+            (Space::Param, None) if self.root == "ld" && (entry || self.opcode_contains(inst, "::entry")) => {
+                Some(Space::Param)
+            }
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
             // An instruction without a state space uses that of a `.global`, `.shared` or `.local` variable.

@@ -24,12 +24,20 @@ impl Walker<'_> {
         let Some(space) = self.access_space(inst, mem.space, &resolved) else {
             return;
         };
-        if resolved.space.is_none() && self.opcode_contains(inst, "::func") {
-            let message = format!(
-                "Illegal state space for address operand '::func' with instruction '{}'",
-                self.name
-            );
-            return self.say(inst.pos, message);
+        // In a kernel, the variables of calls are in the frame, and all other parameters are the kernel's.
+        if self.function.is_some_and(|function| function.entry) {
+            let other = if resolved.space == Some(Space::Local) {
+                "::entry"
+            } else {
+                "::func"
+            };
+            if self.opcode_contains(inst, other) {
+                let message = format!(
+                    "Illegal state space for address operand '{other}' with instruction '{}'",
+                    self.name
+                );
+                return self.say(inst.pos, message);
+            }
         }
         if matches!(self.root, "ld" | "ldu") && resolved.kind == Some(FrameKind::Output) {
             let text = self.address_text(address);

@@ -276,6 +276,16 @@ fn initial_values() {
 }
 
 #[test]
+fn device_functions_read_parameters_of_kernels() {
+    let lines = body(
+        ".func f(.reg .u64 l) { .reg .u32 u; ld.param::entry.u32 u, [l]; ld.param::func.u32 u, [l]; ld.param.u32 u, [l]; }",
+    );
+    for (line, space) in lines.iter().zip(["Param", "Local", "Local"]) {
+        assert!(line.contains(&format!("space: {space}")), "{lines:#?}");
+    }
+}
+
+#[test]
 fn elements_after_the_coordinates_are_ignored() {
     let sources = |coordinates: &str| {
         let module = load(&format!(
