@@ -49,6 +49,7 @@ pub(crate) enum Refusal {
     AllRows,
     NoGroups,
     Ownership,
+    HostAccess,
 }
 
 impl Refusal {
@@ -218,6 +219,10 @@ impl Refusal {
             Self::Ownership,
             "this driver is older than CUDA 12.9 and would copy the graph: use `Graph::add_child`",
         ),
+        (
+            Self::HostAccess,
+            "the memory is on the host, which has no such access to it: grant it with `AddressRange::set_access`",
+        ),
     ];
 
     /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).
@@ -234,6 +239,7 @@ impl Refusal {
             || number == Self::CastSize.number()
             || number == Self::CastAlignment.number()
             || number == Self::ViewMapped.number()
+            || number == Self::HostAccess.number()
     }
 
     /// Returns the text for a number, or `None` for 0.

@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 #[cfg(unix)]
 use crate::descriptor::Descriptor;
 use crate::error::dropping;
-use crate::sys::{self, CUmemAllocationHandleType as HandleType};
+use crate::sys::{self, CUmemAllocationHandleType as HandleType, CUmemLocationType as LocationType};
 use crate::{Borrowed, Device, Result, checked};
 
 /// Physical memory without an address. An [`AddressRange`](super::AddressRange) maps it, at one or more addresses, so
@@ -147,6 +147,18 @@ impl PhysicalMemory {
     pub fn properties(&self) -> Result<sys::CUmemAllocationProp> {
         // SAFETY: the handle is live.
         unsafe { checked::mem_get_allocation_properties_from_handle(self.raw) }
+    }
+
+    /// Returns true if the memory is on the host.
+    #[inline]
+    #[track_caller]
+    pub(super) fn is_on_host(&self) -> Result<bool> {
+        Ok(matches!(
+            self.properties()?.location.type_,
+            LocationType::CU_MEM_LOCATION_TYPE_HOST
+                | LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA
+                | LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+        ))
     }
 
     /// Exports the memory as a file descriptor, which can be sent to another process through a socket

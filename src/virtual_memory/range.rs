@@ -6,7 +6,7 @@ use core::{fmt, mem};
 use super::PhysicalMemory;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
-use crate::sys::{self, CUresult, Function};
+use crate::sys::{self, CUmemAccess_flags as Access, CUresult, Function};
 use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 
 /// A reserved range of addresses, to which [`PhysicalMemory`] is mapped.
@@ -33,6 +33,9 @@ use crate::{Context, DevicePtr, DeviceSlice, DeviceSliceMut, Result, checked};
 ///
 /// Offsets and sizes are in bytes. Views may extend over mappings that follow each other.
 ///
+/// Views of memory on the host need the host's access, because driver 580 crashes in some copies of such memory to
+/// which the host has no access: pass the memory's location to [`set_access`](Self::set_access), too.
+///
 /// Unmapping and dropping wait for all work of the context, because the driver does not.
 pub struct AddressRange {
     /// 0 after the range was freed.
@@ -40,6 +43,8 @@ pub struct AddressRange {
     size: usize,
     /// Start and end of each mapping, in order.
     mappings: Vec<Range<usize>>,
+    /// For each mapping, true if its memory is on the host.
+    on_host: Vec<bool>,
     context: Context,
 }
 
@@ -96,7 +101,7 @@ impl AddressRange {
         &self.mappings
     }
 
-    /// Maps all of `memory` at `offset`, a multiple of the granularity ([`cuMemMap`](checked::mem_map)). No device has
+    /// Maps all of `memory` at `offset`, a multiple of the granularity ([`cuMemMap`](checked::mem_map)). No location has
     /// access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
     ///
     /// # Errors
@@ -114,14 +119,16 @@ impl AddressRange {
         if self.mappings.get(at).is_some_and(|next| next.start < end) {
             return Err(refused(Function::cuMemMap, Refusal::Mapped));
         }
-        // The list gets room before the call, because nothing may be mapped after an error.
-        if self.mappings.try_reserve(1).is_err() {
+        let is_on_host = memory.is_on_host()?;
+        // The lists get room before the call, because nothing may be mapped after an error.
+        if self.mappings.try_reserve(1).is_err() || self.on_host.try_reserve(1).is_err() {
             let code = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
             return Err(Error::refused(code, Function::cuMemMap, Refusal::HostMemory));
         }
         // SAFETY: the part of the reserved range is free, and the handle is live.
         unsafe { checked::mem_map(self.at(offset), size, 0, memory.as_raw(), 0) }?;
         self.mappings.insert(at, offset..end);
+        self.on_host.insert(at, is_on_host);
         Ok(())
     }
 
@@ -144,6 +151,7 @@ impl AddressRange {
         // SAFETY: a whole mapping, which work of the context does not use any more, and which no view borrows.
         unsafe { checked::mem_unmap(self.at(offset), mapping.len()) }?;
         self.mappings.remove(index);
+        self.on_host.remove(index);
         Ok(())
     }
 
@@ -206,12 +214,12 @@ impl AddressRange {
     /// Returns a view of `len` values from `offset`. Copies fail if the context's device has no access.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part is not mapped, or if the address is not a multiple of the alignment
-    /// of `T`.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if a part is not mapped, if the address is not a multiple of the alignment of
+    /// `T`, or if a part is memory on the host that the host may not read.
     #[inline]
     #[track_caller]
     pub fn slice<T>(&self, offset: usize, len: usize) -> Result<DeviceSlice<'_, T>> {
-        let ptr = self.part::<T>(offset, len)?;
+        let ptr = self.part::<T>(offset, len, Access::CU_MEM_ACCESS_FLAGS_PROT_READ)?;
         // SAFETY: memory is mapped there as long as the range is borrowed.
         Ok(unsafe { DeviceSlice::from_raw_parts(ptr, len, Some(&self.context)) })
     }
@@ -219,19 +227,20 @@ impl AddressRange {
     /// Returns a view of `len` values from `offset` that can be written.
     ///
     /// # Errors
-    /// Same as [`slice`](Self::slice).
+    /// Same as [`slice`](Self::slice), and `CUDA_ERROR_INVALID_VALUE` for memory on the host that the host may not
+    /// write.
     #[inline]
     #[track_caller]
     pub fn slice_mut<T>(&mut self, offset: usize, len: usize) -> Result<DeviceSliceMut<'_, T>> {
-        let ptr = self.part::<T>(offset, len)?;
+        let ptr = self.part::<T>(offset, len, Access::CU_MEM_ACCESS_FLAGS_PROT_READWRITE)?;
         // SAFETY: memory is mapped there as long as the range is borrowed.
         Ok(unsafe { DeviceSliceMut::from_raw_parts(ptr, len, Some(&self.context)) })
     }
 
-    /// Returns the address of a view.
+    /// Returns the address of a view, for which the host needs `access` to memory on the host.
     #[inline]
     #[track_caller]
-    fn part<T>(&self, offset: usize, len: usize) -> Result<DevicePtr> {
+    fn part<T>(&self, offset: usize, len: usize, access: Access) -> Result<DevicePtr> {
         // No call is made. The error prints no function.
         let function = Function::cuMemGetAddressRange;
         let end = offset.saturating_add(len.saturating_mul(size_of::<T>()));
@@ -241,7 +250,28 @@ impl AddressRange {
         if offset % align_of::<T>() != 0 {
             return Err(refused(function, Refusal::CastAlignment));
         }
+        if !self.host_has(access, &(offset..end))? {
+            return Err(refused(function, Refusal::HostAccess));
+        }
         Ok(DevicePtr::from_raw(self.at(offset)))
+    }
+
+    /// Returns true if the host has `access` to all memory on the host in a range.
+    ///
+    /// Without it, driver 580 crashes in copies if the device of the current context has no access either, and in copies
+    /// to memory that the host may only read even if the device has access.
+    #[inline]
+    #[track_caller]
+    fn host_has(&self, access: Access, range: &Range<usize>) -> Result<bool> {
+        // The driver ignores the number of the node.
+        let host = sys::CUmemLocation::host_numa(0);
+        for (mapping, on_host) in self.mappings.iter().zip(&self.on_host) {
+            let overlaps = mapping.start.max(range.start) < mapping.end.min(range.end);
+            if *on_host && overlaps && !self.access(mapping.start, &host)?.contains(access) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns an error of `function` if a part of a range is not mapped.
@@ -323,6 +353,7 @@ impl AddressRange {
             raw,
             size,
             mappings: Vec::new(),
+            on_host: Vec::new(),
             context: context.clone(),
         }
     }

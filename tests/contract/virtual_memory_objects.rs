@@ -4,7 +4,8 @@ use cuda_driver::sys::{CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUresu
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory, read_write};
 use cuda_driver::{Context, Device, DevicePtr, Stream};
 
-use crate::common::driver;
+use crate::child;
+use crate::common::{driver, needs};
 
 fn device() -> Device {
     driver();
@@ -168,6 +169,72 @@ fn access_to_mappings() {
     );
     let wrong = [read_write(CUmemLocation::device(99))];
     assert!(range.set_access(0..unit, &wrong).is_err());
+}
+
+#[test]
+fn views_of_host_memory_need_the_host() {
+    // In a child process, because driver 580 crashes in the copies that the views prevent.
+    child!("views_of_host_memory_need_the_host", { host_memory() });
+}
+
+fn host_memory() {
+    let device = device();
+    if device.attributes().host_numa_virtual_memory_management_supported() != Ok(true) {
+        return needs("virtual memory on NUMA nodes of the host");
+    }
+    let context = context();
+    let (on_device, granularity) = options();
+    let mut on_host = on_device;
+    on_host.location = CUmemLocation::host_numa(0);
+    let unit = granularity.max(on_host.granularity().expect("a granularity"));
+    let mut range = AddressRange::reserve(&context, 2 * unit).expect("addresses");
+    for (at, options) in [(0, &on_device), (unit, &on_host)] {
+        let memory = PhysicalMemory::new(options, unit).expect("memory");
+        range.map(at, &memory).expect("a mapping");
+    }
+    // Views that only touch the mapping on the host, and views that reach into it.
+    let views = |range: &mut AddressRange| {
+        let reaching = unit - 4;
+        let read = [
+            range.slice::<u32>(unit, 4).is_ok(),
+            range.slice::<u32>(reaching, 2).is_ok(),
+        ];
+        let written = [
+            range.slice_mut::<u32>(unit, 4).is_ok(),
+            range.slice_mut::<u32>(reaching, 2).is_ok(),
+        ];
+        assert!(range.slice::<u32>(reaching, 1).is_ok() && range.slice_mut::<u32>(unit, 0).is_ok());
+        (read, written)
+    };
+    let none = ([false; 2], [false; 2]);
+    assert_eq!(views(&mut range), none);
+    let error = range.slice::<u32>(unit, 4).expect_err("no view");
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+    assert!(error.to_string().contains("on the host"), "{error}");
+    range
+        .set_access(0..2 * unit, &[read_write(on_device.location)])
+        .expect("access");
+    assert_eq!(views(&mut range), none);
+    let read = CUmemAccessDesc {
+        location: on_host.location,
+        flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ,
+    };
+    range.set_access(unit..2 * unit, &[read]).expect("access");
+    assert_eq!(views(&mut range), ([true; 2], [false; 2]));
+    let zeros = range.slice::<u32>(unit, 4).expect("a view").to_vec();
+    assert_eq!(zeros.expect("a copy"), [0; 4]);
+    range
+        .set_access(unit..2 * unit, &[read_write(on_host.location)])
+        .expect("access");
+    assert_eq!(views(&mut range), ([true; 2], [true; 2]));
+    let mut view = range.slice_mut::<u32>(unit, 3).expect("a view");
+    view.copy_from(&[1, 2, 3]).expect("a copy");
+    assert_eq!(view.to_vec().expect("a copy"), [1, 2, 3]);
+    // Memory on the device that is mapped at the same place needs no access of the host.
+    range.unmap(unit).expect("an unmapping");
+    let memory = PhysicalMemory::new(&on_device, unit).expect("memory");
+    range.map(unit, &memory).expect("a mapping");
+    assert_eq!(views(&mut range), ([true; 2], [true; 2]));
 }
 
 #[test]
