@@ -66,6 +66,8 @@ static LIVE: Mutex<BTreeMap<&str, i64>> = Mutex::new(BTreeMap::new());
 thread_local! {
     /// The number of calls until one fails, counting that one; 0 if none does.
     static UNTIL_FAILURE: Cell<u32> = const { Cell::new(0) };
+    /// True after a call was made to fail.
+    static FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Counts handles, and makes a call fail.
@@ -78,6 +80,7 @@ impl Interposer for Hook {
         if left > 0 && !NEVER_FAIL.contains(&function) {
             UNTIL_FAILURE.set(left - 1);
             if left == 1 {
+                FAILED.set(true);
                 return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
             }
         }
@@ -263,14 +266,14 @@ fn no_handle_leaks_on_an_early_return() {
             for call in 1.. {
                 UNTIL_FAILURE.set(call);
                 let result = program(&context);
-                let failed = UNTIL_FAILURE.replace(0) == 0 && result.is_err();
-                // The error may own buffers.
+                UNTIL_FAILURE.set(0);
+                // A program may succeed although a call has failed: some failures are ignored. The error may own buffers.
                 let text = format!("{result:?}");
                 drop(result);
                 let mut live = LIVE.lock().expect("no panic").clone();
                 live.retain(|end, count| *count != before.get(end).copied().unwrap_or_default());
                 assert_eq!(live, BTreeMap::new(), "{name}: call {call}: {text}");
-                if !failed {
+                if !FAILED.replace(false) {
                     assert!(call > 5, "{name}: only {call} calls");
                     break;
                 }
