@@ -138,7 +138,7 @@ generated() {
 # The sys crate stays small: at most four packages in its default tree, itself included.
 few_packages() {
     local tree
-    tree=$(cargo tree --quiet -p cuda-driver-sys -e normal,build --prefix none | sort -u)
+    tree=$(cargo tree --quiet -p cuda-driver-sys -e normal,build --prefix none | sort -u) || return
     echo "$tree"
     [ "$(echo "$tree" | wc -l)" -le 4 ]
 }
