@@ -231,8 +231,8 @@ impl Refusal {
         self as u16 + 1
     }
 
-    /// Returns true for the number of a reason that is about a part or a cast of a view, for which no driver call is
-    /// made.
+    /// Returns true for the number of a reason that is about a part or a cast of a view, which no driver call has
+    /// rejected.
     #[inline]
     pub(crate) const fn is_of_view(number: u16) -> bool {
         number == Self::ViewRange.number()

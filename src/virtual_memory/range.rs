@@ -241,7 +241,7 @@ impl AddressRange {
     #[inline]
     #[track_caller]
     fn part<T>(&self, offset: usize, len: usize, access: Access) -> Result<DevicePtr> {
-        // No call is made. The error prints no function.
+        // The error prints no function, because no call has rejected the view.
         let function = Function::cuMemGetAddressRange;
         let end = offset.saturating_add(len.saturating_mul(size_of::<T>()));
         if !self.is_mapped(&(offset..end)) {
