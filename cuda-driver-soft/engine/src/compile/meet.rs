@@ -56,7 +56,7 @@ impl Emitter<'_> {
             (_, Class::Scheduled(_)) => false,
             _ => {
                 let plan = self.input.plan;
-                self.input.of_warp.is_some() && ordered::keeps_order(plan.source.module, inst, &plan.read)
+                self.input.of_warp.is_some() && ordered::keeps_order(plan.source.module, inst, &plan.order_facts)
             }
         }
     }

@@ -21,6 +21,7 @@
 //! | `pure` | registers that can be computed again |
 //! | `repeatable` | the steps before which nothing has had an effect |
 //! | `phases` | the parts between barriers, collectives and calls |
+//! | `exchange` | accesses by which lanes of a warp exchange values without a barrier |
 //! | `ordered` | instructions whose results depend on the order of threads |
 //! | `print` | the plan as text |
 
@@ -28,6 +29,7 @@
 
 pub(crate) mod class;
 pub(crate) mod defined;
+mod exchange;
 pub(crate) mod flow;
 pub(crate) mod liveness;
 mod order;
@@ -50,7 +52,7 @@ mod tests;
 use defined::Use;
 use flow::Flow;
 use liveness::Liveness;
-use ordered::ReadRegisters;
+use ordered::OrderFacts;
 use phases::Phase;
 use ptx::ir::{Body, FuncId, Module, Reg};
 use pure::Pure;
@@ -87,8 +89,8 @@ pub(crate) struct Plan<'b> {
     pub(crate) pure: Pure,
     /// The parts between instructions that the scheduler runs. The first part begins at the function's entry.
     pub(crate) phases: Vec<Phase>,
-    /// The registers that the function reads.
-    pub(crate) read: ReadRegisters,
+    /// The facts that decide which instructions keep the order of threads.
+    pub(crate) order_facts: OrderFacts,
 }
 
 impl<'b> Plan<'b> {
@@ -102,7 +104,7 @@ impl<'b> Plan<'b> {
         let live = Liveness::of(body, &layout)?;
         let pure = Pure::of(&source, &layout, &uses);
         Some(Plan {
-            read: ReadRegisters::of(body),
+            order_facts: OrderFacts::of(body),
             regions: regions::regions(&layout, &flow, &live),
             repeatable: Repeatable::of(&layout, &flow, &live),
             roots: Roots::of(&source, &layout),

@@ -2,6 +2,7 @@
 
 use super::class::reads_timer;
 use super::defined;
+use super::exchange;
 use super::set::Set;
 use super::steps::Step;
 use crate::code::collective::Collective;
@@ -11,14 +12,14 @@ use ptx::ir::{AtomOp, Body, Callee, Formal, Inst, MemMods, Module, Op, Space, Te
 
 /// The registers that a function reads. Compilers give each atomic operation a result; the order of threads is visible
 /// in it only if the function reads it.
-pub(crate) struct ReadRegisters {
+struct ReadRegisters {
     /// `None` if the function has no atomic operation with a result.
     registers: Option<Set>,
 }
 
 impl ReadRegisters {
     /// Returns the registers that a function reads.
-    pub(crate) fn of(body: &Body) -> Self {
+    fn of(body: &Body) -> Self {
         let has_result = |inst: &Inst| matches!(inst.op, Op::Atom { .. }) && inst.dsts.iter().any(Option::is_some);
         let registers = body.insts.iter().any(has_result).then(|| {
             let mut read = Set::empty(body.registers.len());
@@ -39,6 +40,28 @@ impl ReadRegisters {
     fn has_result_of(&self, inst: &Inst) -> bool {
         let mut results = inst.dsts.iter().flatten();
         results.any(|reg| self.registers.as_ref().is_none_or(|read| read.has(*reg)))
+    }
+}
+
+/// The facts about a function that decide which of its instructions keep the order of threads.
+pub(crate) struct OrderFacts {
+    read: ReadRegisters,
+    /// The lines of the accesses by which lanes may exchange values without a barrier, in ascending order.
+    exchanges: Vec<u32>,
+}
+
+impl OrderFacts {
+    /// Returns the facts about a function.
+    pub(crate) fn of(body: &Body) -> Self {
+        OrderFacts {
+            read: ReadRegisters::of(body),
+            exchanges: exchange::lines(body),
+        }
+    }
+
+    /// Returns true for loads and stores by which lanes of a warp may exchange values without a barrier.
+    fn is_exchange(&self, inst: &Inst) -> bool {
+        matches!(inst.op, Op::Ld(_) | Op::St(_)) && self.exchanges.binary_search(&inst.line).is_ok()
     }
 }
 
@@ -82,17 +105,18 @@ pub(crate) fn spaces_of_ordered(bodies: &[&Body]) -> Vec<Space> {
 }
 
 /// Returns true if the instruction must run in the interpreter's order relative to other such instructions of the
-/// launch. These are the ones of [`depends_on_threads`], stores with an order, reads of a clock, calls of functions
-/// that the driver provides (output of `printf`, addresses from `malloc`), and indirect calls.
-pub(crate) fn keeps_order(module: &Module, inst: &Inst, read: &ReadRegisters) -> bool {
+/// launch. These are the ones of [`depends_on_threads`], stores with an order, accesses by which lanes may exchange
+/// values without a barrier, reads of a clock, calls of functions that the driver provides (output of `printf`,
+/// addresses from `malloc`), and indirect calls.
+pub(crate) fn keeps_order(module: &Module, inst: &Inst, facts: &OrderFacts) -> bool {
     let provided = |callee: &Callee| match callee {
         Callee::Direct(id) => module.functions[id.0 as usize].body().is_none(),
         Callee::Indirect { .. } => true,
     };
     match &inst.op {
-        Op::St(m) => m.order != ir::Order::Weak,
+        Op::St(m) => m.order != ir::Order::Weak || facts.is_exchange(inst),
         Op::Call { callee, .. } => provided(callee),
-        _ => depends_on_threads(inst, read).is_some() || reads_timer(inst),
+        _ => depends_on_threads(inst, &facts.read).is_some() || facts.is_exchange(inst) || reads_timer(inst),
     }
 }
 
@@ -117,10 +141,10 @@ impl Order {
     /// Returns the order for code that consists of these functions.
     pub(crate) fn of<'b>(module: &Module, bodies: impl IntoIterator<Item = &'b Body>) -> Order {
         let order = |body: &Body| {
-            let read = ReadRegisters::of(body);
+            let facts = OrderFacts::of(body);
             let orders = body.insts.iter().map(|inst| match inst {
                 inst if reads_timer(inst) => Order::OfClock,
-                inst if keeps_order(module, inst, &read) => Order::OfInterpreter,
+                inst if keeps_order(module, inst, &facts) => Order::OfInterpreter,
                 _ => Order::Any,
             });
             orders.max().unwrap_or(Order::Any)
@@ -132,8 +156,8 @@ impl Order {
 /// Returns the lines of the PTX source with instructions that must keep the interpreter's order, in ascending order.
 pub(crate) fn lines<'b>(module: &Module, bodies: impl IntoIterator<Item = &'b Body>) -> Vec<u32> {
     let of = |body: &Body| {
-        let read = ReadRegisters::of(body);
-        let insts = body.insts.iter().filter(|inst| keeps_order(module, inst, &read));
+        let facts = OrderFacts::of(body);
+        let insts = body.insts.iter().filter(|inst| keeps_order(module, inst, &facts));
         insts.map(|inst| inst.line).collect::<Vec<u32>>()
     };
     let mut lines: Vec<u32> = bodies.into_iter().flat_map(of).collect();

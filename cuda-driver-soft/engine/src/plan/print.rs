@@ -166,7 +166,7 @@ impl Printed<'_, '_> {
                         Class::Load | Class::Store => self.address(f, &inst.srcs[0])?,
                         class => write!(f, " [{class:?}]")?,
                     }
-                    if keeps_order(plan.source.module, inst, &plan.read) {
+                    if keeps_order(plan.source.module, inst, &plan.order_facts) {
                         write!(f, " [ordered]")?;
                     }
                 }

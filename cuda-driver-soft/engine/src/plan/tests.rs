@@ -511,6 +511,76 @@ fn ordered_instructions() {
     );
 }
 
+/// Accesses to shared memory on lines that end with `ordered` keep the order of threads, and no others.
+#[test]
+fn exchanges_between_lanes() {
+    for body in [
+        // The value of another thread, with and without a barrier.
+        "st.shared.u32 [%r1], %r2;
+        ld.shared.u32 %r10, [%r3]; // ordered",
+        "st.shared.u32 [%r1], %r2;
+        bar.sync 0;
+        ld.shared.u32 %r10, [%r3];
+        st.shared.u32 [%r1], %r10;",
+        "st.shared.u32 [%r1], %r2;
+        bar.warp.sync -1;
+        ld.shared.u32 %r10, [%r3];",
+        "st.shared.u32 [%r1], %r2;
+        shfl.sync.bfly.b32 %r11, %r2, 1, 31, -1;
+        ld.shared.u32 %r10, [%r3];",
+        // The thread's own value.
+        "st.shared.u32 [%r1], %r2;
+        st.shared.u32 [%r1+4], %r2;
+        ld.shared.u32 %r10, [%r1];",
+        // Another address in the same register, and the neighbour of its own.
+        "st.shared.u32 [%r1], %r2;
+        add.u32 %r1, %r1, 4;
+        ld.shared.u32 %r10, [%r1]; // ordered",
+        "st.shared.u32 [%r1], %r2;
+        ld.shared.u32 %r10, [%r1+4]; // ordered",
+        // One thread stores for all.
+        "@%p1 st.shared.u32 [part], %r2;
+        ld.shared.u32 %r10, [part]; // ordered",
+        // Loads may run in any order, and so may stores.
+        "ld.shared.u32 %r10, [%r3];
+        st.shared.u32 [%r1], %r2; // ordered
+        st.shared.u32 [%r4], %r2;
+        ld.shared.u32 %r11, [%r3]; // ordered
+        ld.shared.u32 %r12, [%r4];",
+        // The load of the next round follows the store.
+        "round: ld.shared.u32 %r10, [%r3]; // ordered
+        add.u32 %r10, %r10, 1;
+        st.shared.u32 [%r3], %r10; // ordered
+        add.u32 %r3, %r3, 4;
+        @%p1 bra round;",
+        "round: ld.shared.u32 %r10, [%r3];
+        add.u32 %r10, %r10, 1;
+        st.shared.u32 [%r3], %r10;
+        bar.sync 0;
+        add.u32 %r3, %r3, 4;
+        @%p1 bra round;",
+        // The barrier is on one side of a branch.
+        "st.shared.u32 [%r1], %r2;
+        @%p1 bra over;
+        bar.sync 0;
+        over: ld.shared.u32 %r10, [%r3]; // ordered",
+        // Global memory.
+        "st.global.u32 [%rd1], %r2;
+        ld.global.u32 %r10, [%rd2];",
+    ] {
+        with_plan(body, |plan| {
+            for (number, line) in body.lines().enumerate() {
+                let inst = on_line(plan, number);
+                assert_eq!(
+                    ordered::keeps_order(plan.source.module, inst, &plan.order_facts),
+                    line.ends_with("// ordered"),
+                    "line {number} of {body}"
+                );
+            }
+        });
+    }
+}
+
 /// The steps on lines that end with `again` are repeatable, and those on lines that end with `once` are not.
 #[test]
 fn repeatable_steps() {

@@ -82,3 +82,32 @@ fn loops_and_branches_around_atomics() {
         check(body);
     }
 }
+
+/// Addresses of words in shared memory: `%r20` for the thread itself, and `%r21` for lane `%r22` of its warp.
+const WORDS: &str = "mov.u32 %r23, part; shl.b32 %r20, %r8, 2; add.u32 %r20, %r23, %r20; and.b32 %r24, %r8, -32;";
+const OTHER: &str = "or.b32 %r21, %r24, %r22; shl.b32 %r21, %r21, 2; add.u32 %r21, %r23, %r21;";
+
+#[test]
+fn lanes_exchange_values_without_a_barrier() {
+    // The other half of the warp, and the next lane.
+    for other in ["xor.b32 %r22, %r8, 16;", "add.u32 %r22, %r8, 1;"] {
+        check(&format!(
+            "{WORDS} {other} and.b32 %r22, %r22, 31; {OTHER}
+            st.shared.u32 [%r20], %r10; ld.shared.u32 %r12, [%r21];"
+        ));
+        check(&format!(
+            "{WORDS} {other} and.b32 %r22, %r22, 31; {OTHER} st.shared.u32 [%r20], %r10; bar.sync 0;
+            ld.shared.u32 %r14, [%r21]; st.shared.u32 [%r20], %r14; ld.shared.u32 %r12, [%r21];"
+        ));
+    }
+    // Each lane changes the word of each lane in turn, also if some lanes leave out some rounds.
+    for skip in ["", "@%p2 bra behind;", "@!%p2 bra behind;"] {
+        check(&format!(
+            "{WORDS} st.shared.u32 [%r20], %r10; bar.sync 0; and.b32 %r22, %r8, 31; mov.u32 %r14, 0;
+            round: {OTHER} and.b32 %r15, %r22, 15; setp.eq.u32 %p2, %r15, %r11; {skip}
+            ld.shared.u32 %r16, [%r21]; mad.lo.u32 %r16, %r16, 3, %r10; st.shared.u32 [%r21], %r16;
+            behind: add.u32 %r22, %r22, 1; and.b32 %r22, %r22, 31; add.u32 %r14, %r14, 1;
+            setp.lt.u32 %p1, %r14, 32; @%p1 bra round; bar.sync 0; ld.shared.u32 %r12, [%r20];"
+        ));
+    }
+}
