@@ -78,7 +78,6 @@ impl Emitter<'_> {
         rest: u32,
     ) -> Targets {
         let layout = &self.input.plan.layout;
-        let rest = rest - self.counted(step);
         let mixed = match layout.block_of.get(layout.steps_of(block).end) {
             Some(other) if self.parts_behind(block) => {
                 let to = if negated { [*other, to] } else { [to, *other] };

@@ -1,7 +1,8 @@
 //! Tests of branches on comparisons that only the branch reads: the first and the last lane of a group show if all
 //! lanes take the same side.
 
-use super::compiled::same;
+use super::compiled::{counts, same};
+use crate::{Engine, Isa};
 
 /// The comparisons of integers.
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
@@ -96,4 +97,18 @@ fn predicates_that_are_needed() {
         each: add.u32 %r20, %r20, %r21; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r6; @%p1 bra each;
         all: mad.lo.u32 %r20, %r20, 3, %r0; sub.u32 %r22, %r22, 1; setp.ne.u32 %p1, %r22, 0; @%p1 bra all; {end}"
     ));
+}
+
+/// Lanes that part at a branch to the end of the kernel leave the code there, and the interpreter runs the branch.
+#[test]
+fn branches_at_which_lanes_leave_count_once() {
+    if !Isa::available().any(|isa| isa == Isa::Wide) {
+        return;
+    }
+    for end in ["exit", "ret"] {
+        let body = format!("setp.lt.u32 %p1, %r6, 17; @%p1 {end}; add.u32 %r0, %r0, 1;");
+        let (want, _) = counts(&body, Engine::Interpreter);
+        let (got, _) = counts(&body, Engine::Compiled { lanes: 32 });
+        assert_eq!(got.all, want.all, "{end}");
+    }
 }
