@@ -76,8 +76,11 @@ fn folder() -> Result<PathBuf, String> {
         .max();
     let (_, library) = newest.ok_or_else(|| {
         format!(
-            "no driver in {}: build it with `cargo build -p cuda-driver-soft-libcuda`",
-            beside.display()
+            "no driver in {} or {}: build it with `cargo build -p cuda-driver-soft-libcuda`. `cargo install` installs no \
+             libraries; after it, copy the `libcuda.so` of a build to {}",
+            beside.display(),
+            installed.display(),
+            installed.join(NAMES[0]).display()
         )
     })?;
     let folder = beside.join("soft-cuda-lib");

@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn soft_cuda(arguments: &[&str]) -> Output {
@@ -111,4 +111,29 @@ fn findings_make_the_exit_status() {
     assert_eq!(run("kill -KILL $$").status.code(), Some(128 + 9));
     assert!(refused(&["run", "--check", "race,speed", "true"]).contains("`speed` is not a check: use memory,"));
     assert!(refused(&["run", "--report", "x", "true"]).contains("`--report` needs `--check`"));
+}
+
+/// `cargo install` copies the program only.
+#[test]
+fn an_installed_program_says_where_the_library_belongs() {
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed");
+    let (bin, lib) = (root.join("bin"), root.join("lib/soft-cuda"));
+    _ = std::fs::remove_dir_all(&root);
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::create_dir_all(&lib).unwrap();
+    let program = bin.join("soft-cuda");
+    std::fs::copy(env!("CARGO_BIN_EXE_soft-cuda"), &program).unwrap();
+    let path = || Command::new(&program).arg("path").output().unwrap();
+    let without = path();
+    assert!(!without.status.success());
+    let message = String::from_utf8_lossy(&without.stderr).into_owned();
+    let place = PathBuf::from(message.trim().rsplit(' ').next().unwrap());
+    assert!(
+        message.contains("cargo install") && place.ends_with("libcuda.so.1"),
+        "{message}"
+    );
+    std::fs::write(&place, "the library").unwrap();
+    let with = path();
+    let folder = PathBuf::from(String::from_utf8(with.stdout).unwrap().trim());
+    assert_eq!(folder.canonicalize().unwrap(), lib.canonicalize().unwrap());
 }
