@@ -505,6 +505,70 @@ fn events_of_another_context_alone() {
     });
 }
 
+/// Calls that free memory or destroy an array wait for copies of it by another context, also for those of graphs.
+#[test]
+fn copies_by_another_context() {
+    child!("copies_by_another_context", { copies_by_another_context_alone() });
+}
+
+fn copies_by_another_context_alone() {
+    let first = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0);
+    let target = first.alloc(4096);
+    let mut pinned = ptr::null_mut();
+    ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
+    let second = Gpu::new();
+    let descriptor = CUDA_ARRAY_DESCRIPTOR {
+        Width: 4096,
+        Height: 1,
+        Format: CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8,
+        NumChannels: 1,
+    };
+    for (is_graph, is_array) in [(false, false), (false, true), (true, false), (true, true)] {
+        ok!(cuCtxSetCurrent(second.context));
+        let (memory, mut array) = (second.alloc(4096), ptr::null_mut());
+        ok!(cuArrayCreate(&raw mut array, &raw const descriptor));
+        ok!(cuCtxSetCurrent(first.context));
+        let copy = || {
+            if is_array {
+                ok!(cuMemcpyAtoHAsync(pinned, array, 0, 4096, s));
+            } else {
+                ok!(cuMemcpyDtoDAsync(target, memory, 4096, s));
+            }
+        };
+        let (mut graph, mut exec) = (ptr::null_mut(), ptr::null_mut());
+        ok!(cuStreamBeginCapture(
+            s,
+            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED
+        ));
+        copy();
+        ok!(cuStreamEndCapture(s, &raw mut graph));
+        ok!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
+        let mut code = CUresult(9999);
+        let waited = waits(s, SHORT, || {
+            if is_graph {
+                ok!(cuGraphLaunch(exec, s));
+            } else {
+                copy();
+            }
+            ok!(cuCtxSetCurrent(second.context));
+            code = if is_array {
+                call!(cuArrayDestroy(array))
+            } else {
+                call!(cuMemFree(memory))
+            };
+            ok!(cuCtxSetCurrent(first.context));
+        });
+        let label = format!("graph: {is_graph}, array: {is_array}");
+        c.is(0, &label, code.0);
+        c.that(waited, || format!("{label}: the call did not wait"));
+        is!(c, 0, cuStreamSynchronize(s));
+        ok!(cuGraphExecDestroy(exec));
+        ok!(cuGraphDestroy(graph));
+    }
+}
+
 /// An asynchronous copy from pageable memory reads its source at once if it has at most 2 MiB, whatever its stream waits
 /// for. A copy of 4 MiB waits.
 #[test]

@@ -7,9 +7,9 @@ use cuda_driver_sys::CUgraphInstantiate_flags as Flags;
 
 use crate::graph::store::{GraphStore, next_id};
 use crate::object::graph_memory::GraphMemory;
-use crate::object::leak;
 use crate::object::stream::StreamRef;
 use crate::object::user_object;
+use crate::object::{foreign_use, leak};
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{self, EventUse, Operation, fill};
 use crate::queue::edge::EdgeData;
@@ -434,6 +434,7 @@ impl Exec {
         let ends: Vec<TaskId> = exits.iter().map(|&i| ids[i]).collect();
         state.last = queues.submit(stream.queue, &ends, Work::Join, 0);
         drop(queues);
+        note_copies(&state.plan, stream, state.last);
         for (event, id, time) in recorded {
             event.event.set_recorded(id, time);
         }
@@ -484,6 +485,17 @@ fn known_points(all: &[LaunchPiece]) -> HashMap<usize, TaskId> {
         _ => None,
     });
     waits.collect()
+}
+
+/// Records the memory of other contexts that the copies of a launch use until `last`, the task that ends the launch. As
+/// on an H200, calls that free the memory do not wait for fills and kernels of graphs.
+fn note_copies(plan: &Plan, stream: &StreamRef, last: TaskId) {
+    plan.each(&mut |operation| {
+        if let Operation::Copy(copy) = operation {
+            copy.allocations()
+                .for_each(|allocation| foreign_use::note(&allocation, stream, last));
+        }
+    });
 }
 
 /// Marks the memory of the nodes as allocated or freed for later calls.

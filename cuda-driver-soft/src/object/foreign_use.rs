@@ -1,5 +1,6 @@
-//! Queued copies and fills that use memory of another context, except for those of graphs. The calls that free memory,
-//! destroy arrays and end contexts wait for them, as they wait for the work of the memory's own context.
+//! Queued copies and fills that use memory of another context. The calls that free memory, destroy arrays and end
+//! contexts wait for them, as they wait for the work of the memory's own context. Of launched graphs, only copies are
+//! recorded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -12,8 +12,8 @@ use crate::operation::outcome::{RangeResult, missing};
 use crate::operation::region::{self, Base, Extent, Region, Side};
 use crate::state::error::{Error, Result};
 use engine::check::Span;
-use engine::memory::address_space;
 use engine::memory::host::HostRange;
+use engine::memory::{Allocation, address_space};
 
 /// The kind of call that requests a copy or fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,15 @@ impl CopyOperation {
     pub(crate) fn are_on_host(&self) -> [bool; 2] {
         let places = self.reach.each_ref().map(|region| find(region).ok().flatten());
         places.map(|place| place.is_some_and(|p| is_host(&p)))
+    }
+
+    /// Returns the memory of the driver that the copy uses, without memory that a graph node allocates.
+    pub(crate) fn allocations(&self) -> impl Iterator<Item = Allocation> {
+        let places = self.reach.each_ref().map(|region| find(region).ok().flatten());
+        places.into_iter().flatten().filter_map(|place| match place {
+            MemoryPlace::Device(allocation, _) => Some(allocation),
+            _ => None,
+        })
     }
 
     /// Returns true if a side is an array.
