@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_void};
 
 use cuda_driver::sys::*;
 
+use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, is_software};
 use crate::{is, ok};
 
 const TWO_MIB: u64 = 2 << 20;
@@ -188,16 +188,22 @@ fn levels_of_arrays_are_mapped() {
             is!(c, 0, cuMipmappedArrayDestroy(other));
         }
     }
-    // The array has its memory. A GPU was not asked.
-    for flags in [CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING] {
+    // The array has its memory, so it can be neither sparse nor mapped later. Graphics APIs draw to color attachments.
+    for (flags, code) in [
+        (CUDA_ARRAY3D_SPARSE, 1),
+        (CUDA_ARRAY3D_DEFERRED_MAPPING, 1),
+        (CUDA_ARRAY3D_COLOR_ATTACHMENT, 0),
+        (CUDA_ARRAY3D_SURFACE_LDST, 0),
+    ] {
         let mut desc = desc;
         desc.arrayDesc.Flags = flags;
-        if is_software() {
-            is!(
-                c,
-                1,
-                cuExternalMemoryGetMappedMipmappedArray(&raw mut other, memory, &raw const desc)
-            );
+        is!(
+            c,
+            code,
+            cuExternalMemoryGetMappedMipmappedArray(&raw mut other, memory, &raw const desc)
+        );
+        if code == 0 {
+            is!(c, 0, cuMipmappedArrayDestroy(other));
         }
     }
     is!(c, 0, cuMipmappedArrayDestroy(mipmap));

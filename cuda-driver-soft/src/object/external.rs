@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use cuda_driver_sys::CUDA_ARRAY3D_COLOR_ATTACHMENT;
+
 use crate::object::context::Context;
 use crate::object::mappings::{self, Origin};
 use crate::object::{array, leak, virtual_memory};
@@ -72,9 +74,11 @@ impl ExternalMemory {
         &self,
         context: &Context,
         offset: u64,
-        descriptor: array::ArrayDescriptor,
+        mut descriptor: array::ArrayDescriptor,
         levels: u32,
     ) -> Result<usize> {
+        // As on driver 580, only arrays in external memory may have this flag, which is for graphics APIs.
+        descriptor.flags &= !CUDA_ARRAY3D_COLOR_ATTACHMENT;
         if levels == 0 || levels > array::most_levels(&descriptor)? {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
