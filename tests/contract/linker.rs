@@ -308,3 +308,64 @@ fn definitions_of_several_sizes() {
         assert_eq!(found, expected, "{first} {new}");
     }
 }
+
+/// The verbose log of `cuLinkComplete` begins with the kernels of the last input.
+#[test]
+fn the_verbose_log_of_a_link() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    // The driver's cache keeps compiled texts without their logs, so the texts must be new.
+    let since = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
+    let unique = format!("{}_{}", std::process::id(), since.as_nanos());
+    let mut log = vec![0_u8; 1 << 16];
+    let mut options = [
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_LOG_VERBOSE,
+    ];
+    let mut values: [*mut c_void; 3] = [
+        log.as_mut_ptr().cast(),
+        ptr::without_provenance_mut(log.len()),
+        ptr::without_provenance_mut(1),
+    ];
+    let mut state = null_mut();
+    ok!(cuLinkCreate(
+        3,
+        options.as_mut_ptr(),
+        values.as_mut_ptr(),
+        &raw mut state
+    ));
+    for names in [["a", "b"], ["c", "d"]] {
+        let kernels: String = names
+            .iter()
+            .map(|name| format!(".visible .entry {name}_{unique}() {{ ret; }}\n"))
+            .collect();
+        let text = format!(".version 6.4\n.target sm_52\n.address_size 64\n{kernels}\0");
+        is!(
+            c,
+            0,
+            cuLinkAddData(
+                state,
+                CUjitInputType::CU_JIT_INPUT_PTX,
+                text.as_ptr().cast_mut().cast(),
+                text.len(),
+                c"input".as_ptr(),
+                0,
+                null_mut(),
+                null_mut()
+            )
+        );
+    }
+    let (mut image, mut bytes) = (null_mut(), 0);
+    is!(c, 0, cuLinkComplete(state, &raw mut image, &raw mut bytes));
+    let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+    let text = String::from_utf8_lossy(&log[..end]).into_owned();
+    let listed = |start: &str| -> String {
+        let names = text.lines().filter_map(|line| line.strip_prefix(start));
+        names.map(|name| name.chars().next().unwrap_or(' ')).collect()
+    };
+    let compiled = listed("ptxas info    : Compiling entry function '");
+    let linked = listed("info    : Function properties for '");
+    c.that((&*compiled, &*linked) == ("badc", "cdab"), || text.clone());
+    is!(c, 0, cuLinkDestroy(state));
+}

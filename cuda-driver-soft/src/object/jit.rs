@@ -238,7 +238,7 @@ fn input(source: &Source, device: &Device, log: &mut Log) -> Result<Input> {
 pub(crate) fn link_verbosely(inputs: &[Input], options: &Options, log: &mut Log) -> Result<()> {
     let module = link(inputs, log)?;
     if options.verbose {
-        log.add_info(&jit_info::of_linker(&module));
+        log.add_info(&jit_info::of_linker(&module, inputs));
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! The info log of `CU_JIT_LOG_VERBOSE`: the resources of each kernel, in the formats of ptxas and of NVIDIA's linker.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::object::device::Device;
 use engine::{Kernel, Program, Resources};
+use image::link::Input;
 use ptx::ir;
 
 /// Bytes of constant bank 0 before the parameters of a kernel, on sm_90.
@@ -92,14 +94,23 @@ fn properties(log: &mut String, name: &str, frame: u64, spilled: u64) {
     );
 }
 
-/// Returns the lines of the linker for a linked module, without a newline at the end.
-pub(crate) fn of_linker(module: &Arc<ir::Module>) -> String {
+/// Returns the lines of the linker for the module that it has linked from inputs, without a newline at the end. As the
+/// linker of driver 580, begins with the kernels of the last input.
+pub(crate) fn of_linker(module: &Arc<ir::Module>, inputs: &[Input]) -> String {
     let Some(program) = loaded(module) else {
         return String::new();
     };
     let mut log = format!("info    : {} bytes gmem", global_bytes(module));
+    let mut input_of: HashMap<&str, usize> = HashMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        for function in input.module.functions.iter().filter(|f| f.code.is_some()) {
+            input_of.entry(&function.name).or_insert(index);
+        }
+    }
+    let mut kernels: Vec<_> = program.kernels().collect();
+    kernels.sort_by_key(|kernel| Reverse(input_of.get(kernel.name()).copied()));
     let mut budget = Budget::of(module);
-    for kernel in program.kernels().take_while(|kernel| budget.allows(kernel)) {
+    for kernel in kernels.iter().take_while(|kernel| budget.allows(kernel)) {
         let used = Resources::of(kernel);
         let _ = write!(
             log,
