@@ -59,6 +59,29 @@ fn a_null_pointer() {
     assert!(text.contains("block 0 thread   0 at (nil)\n"), "{text}");
 }
 
+#[test]
+fn conversions_that_differ_from_c() {
+    let written = in_child(&test_path!("conversions_that_differ_from_c"), &[], || {
+        let mut gpu = Gpu::new();
+        let kernel = gpu.kernel("print.ptx", "print_unusual");
+        gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64, 0_i32]);
+        ok!(cuCtxSynchronize());
+    });
+    let expected = [
+        "[4464] [44] [ffff] [ff] [65535] [120]",
+        "[(null)] [  (null)]",
+        "[1] [%zu]",
+        "[3] [%jd]",
+        "[5] [%td]",
+        "[7] [%.*f]",
+        "[%k] [8] [%n]",
+        "% the end\n",
+    ]
+    .join("\n");
+    let Some(text) = written else { return };
+    assert!(text.contains(&expected), "not\n{expected}\nin\n{text}");
+}
+
 /// PTX of a kernel `k` that prints the numbers from 0 to `n` - 1, each on a line.
 const COUNTER: &str = ".version 7.0
 .target sm_52

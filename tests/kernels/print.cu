@@ -35,3 +35,17 @@ extern "C" __global__ void print_branches()
     else if (threadIdx.x == 7)
         printf("seven %s\n", "is odd");
 }
+
+// Conversions that the `printf` of a GPU treats in another way than C, or does not know.
+extern "C" __global__ void print_unusual(const char* nothing, int more)
+{
+    printf("[%hd] [%hhd] [%hx] [%hhx] [%hu] [%hhu]\n", 70000 + more, 300 + more, -1 - more, -1 - more, -1 - more, 376 + more);
+    printf("[%s] [%8s]\n", nothing, nothing);
+    printf("[%d] [%zu]\n", 1 + more, 2ull);
+    printf("[%d] [%jd]\n", 3 + more, 4ll);
+    printf("[%d] [%td]\n", 5 + more, 6ll);
+    printf("[%d] [%.*f]\n", 7 + more, 2, 1.25);
+    printf("[%k] [%d] [%n]\n", 8 + more, nothing);
+    printf("%");
+    printf(" the end\n");
+}

@@ -140,10 +140,10 @@ fn format_values(m: &mut Machine<'_>, format: &[u8], args: u64, lane: usize) -> 
         let bits = value(m, at, bytes, lane)?;
         at = at.wrapping_add(bytes);
         count += 1;
-        let string = if spec.letter == b's' {
-            text(m, bits, lane)?
-        } else {
-            Vec::new()
+        let string = match (spec.letter, bits) {
+            (b's', 0) => b"(null)".to_vec(),
+            (b's', address) => text(m, address, lane)?,
+            _ => Vec::new(),
         };
         spec.write(bits, &string, &mut out);
     }

@@ -8,6 +8,8 @@ pub(super) struct Conversion {
     width: usize,
     precision: Option<usize>,
     long: bool,
+    /// Number of `h`.
+    short: usize,
     pub(super) letter: u8,
 }
 
@@ -16,7 +18,8 @@ const MAX_WIDTH: u64 = 4096;
 
 impl Conversion {
     /// Parses a conversion after its `%`; `star` reads the value of a `*`, given its size in bytes. Returns `None`, and
-    /// does not change `rest`, if there is no valid conversion.
+    /// does not change `rest`, if there is no conversion that a GPU's `printf` knows: an H200 prints `%zu`, `%jd`, `%td`,
+    /// `%n` and a precision of `*` as they are, and takes no value for them.
     pub(super) fn parse<E>(rest: &mut &[u8], mut star: impl FnMut(u64) -> Result<u64, E>) -> Option<Result<Self, E>> {
         let text = *rest;
         let mut i = 0;
@@ -25,6 +28,7 @@ impl Conversion {
             width: 0,
             precision: None,
             long: false,
+            short: 0,
             letter: 0,
         };
         while let Some(b @ (b'-' | b'+' | b' ' | b'#' | b'0')) = text.get(i) {
@@ -56,14 +60,17 @@ impl Conversion {
         }
         if text.get(i) == Some(&b'.') {
             i += 1;
+            if text.get(i) == Some(&b'*') {
+                return None;
+            }
             match number(&mut i) {
-                // As in C, a negative precision counts as none.
-                Ok(precision) => spec.precision = u64::try_from(precision).ok().map(|n| n.min(MAX_WIDTH) as usize),
+                Ok(precision) => spec.precision = Some(precision.unsigned_abs().min(MAX_WIDTH) as usize),
                 Err(error) => return Some(Err(error)),
             }
         }
-        while let Some(b @ (b'l' | b'h' | b'z' | b'j' | b't' | b'L')) = text.get(i) {
-            spec.long |= matches!(b, b'l' | b'z' | b'j' | b't');
+        while let Some(b @ (b'l' | b'h' | b'L')) = text.get(i) {
+            spec.long |= *b == b'l';
+            spec.short += usize::from(*b == b'h');
             i += 1;
         }
         spec.letter = *text.get(i)?;
@@ -83,8 +90,24 @@ impl Conversion {
         self.flags.contains(&flag)
     }
 
+    /// Cuts the value of an integer conversion to the bits of its type, and extends its sign for `%d` and `%i`.
+    fn integer(&self, bits: u64) -> u64 {
+        let unused = match (self.long, self.short) {
+            (true, _) => 0,
+            (false, 0) => 32,
+            (false, 1) => 48,
+            (false, _) => 56,
+        };
+        match self.letter {
+            b'd' | b'i' => ((bits << unused).cast_signed() >> unused).cast_unsigned(),
+            _ => bits << unused >> unused,
+        }
+    }
+
     /// Appends the value, or `string` for `%s`.
     pub(super) fn write(&self, bits: u64, string: &[u8], out: &mut Vec<u8>) {
+        let integer = b"diuoxX".contains(&self.letter);
+        let bits = if integer { self.integer(bits) } else { bits };
         let (sign, mut digits) = match self.letter {
             b'c' => ("", vec![bits as u8]),
             b's' => (
@@ -92,7 +115,7 @@ impl Conversion {
                 string[..string.len().min(self.precision.unwrap_or(usize::MAX))].to_vec(),
             ),
             b'd' | b'i' => {
-                let value = if self.long { bits as i64 } else { i64::from(bits as i32) };
+                let value = bits.cast_signed();
                 (self.sign(value < 0), value.unsigned_abs().to_string().into_bytes())
             }
             b'u' => ("", bits.to_string().into_bytes()),
@@ -117,7 +140,6 @@ impl Conversion {
                 )
             }
         };
-        let integer = b"diuoxX".contains(&self.letter);
         if let Some(precision) = self.precision.filter(|_| integer) {
             // As in C, 0 with precision 0 has no digits.
             if precision == 0 && digits == b"0" {
@@ -270,6 +292,11 @@ mod tests {
             ("o", 8, "10"),
             ("#o", 8, "010"),
             ("#o", 0, "0"),
+            ("hd", 70_000, "4464"),
+            ("hhd", 300, "44"),
+            ("hd", 0xffff_8000, "-32768"),
+            ("hx", 0xffff_ffff, "ffff"),
+            ("hhu", 0xffff_ff78, "120"),
             ("c", 65, "A"),
             ("6s", 0, "  text"),
             (".2s", 0, "te"),
@@ -299,9 +326,16 @@ mod tests {
         ] {
             assert_eq!(print(format, bits), want, "%{format}");
         }
-        // A negative `*` is a width on the left, and no precision.
+        // A negative `*` is a width on the left.
         assert_eq!(print_with("*d", 42, -5), "42   ");
-        assert_eq!(print_with(".*f", 1.5f64.to_bits(), -1), "1.500000");
-        assert_eq!(print_with(".*d", 0, -1), "0");
+    }
+
+    #[test]
+    fn conversions_that_a_gpu_does_not_know_are_none() {
+        for format in ["zu", "jd", "td", "n", "k", ".*f", "qd", "", "5"] {
+            let mut rest = format.as_bytes();
+            assert!(Conversion::parse(&mut rest, |_| Ok::<_, ()>(7)).is_none(), "%{format}");
+            assert_eq!(rest, format.as_bytes());
+        }
     }
 }
