@@ -30,6 +30,8 @@ pub(crate) struct Reference {
     surface: bool,
     /// The module's variable; `None` for a reference that the program created and no kernel can name.
     variable: Option<Variable>,
+    /// Held while the reference is changed, which may wait for work. Queries do not take it.
+    changes: Mutex<()>,
     state: Mutex<ReferenceState>,
 }
 
@@ -58,8 +60,8 @@ impl Reference {
     /// Changes the reference. Work that the module's context has queued earlier finishes first and uses the old
     /// binding.
     fn change(&self, current: &Context, change: impl FnOnce(&mut ReferenceState) -> Result<()>) -> Result<()> {
-        let mut state = self.state();
-        let mut changed = *state;
+        let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = *self.state();
         change(&mut changed)?;
         if let Some(variable) = &self.variable {
             let object = match changed.bound {
@@ -74,12 +76,14 @@ impl Reference {
                     }
                 }
             };
+            // The state is not locked meanwhile: the work may be a host function that waits for a thread that queries
+            // the reference.
             if let Some(context) = variable.context.upgrade() {
                 context.drain();
             }
             texture::bind(variable.address, object);
         }
-        *state = changed;
+        *self.state() = changed;
         Ok(())
     }
 }
@@ -104,6 +108,7 @@ fn insert(surface: bool, variable: Option<Variable>) -> usize {
         handle,
         surface,
         variable,
+        changes: Mutex::default(),
         state: Mutex::new(ReferenceState {
             settings: TextureSettings {
                 modes: [CLAMP; 3],

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
@@ -105,6 +106,58 @@ fn a_new_binding_of_a_reference_waits_for_its_context() {
     assert_eq!(first_word(out), 7);
     check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut out)]));
     assert_eq!(first_word(out), 8);
+}
+
+/// What a host function waits for, and whether it came.
+#[derive(Default)]
+struct Awaited {
+    started: AtomicBool,
+    queried: AtomicBool,
+    seen: AtomicBool,
+}
+
+/// A host function that waits until another thread has queried a reference, or ten seconds.
+unsafe extern "system" fn await_query(awaited: *mut c_void) {
+    let awaited = unsafe { &*awaited.cast::<Awaited>() };
+    awaited.started.store(true, SeqCst);
+    let start = Instant::now();
+    while !awaited.queried.load(SeqCst) && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    awaited.seen.store(awaited.queried.load(SeqCst), SeqCst);
+}
+
+#[test]
+fn a_reference_is_queried_while_a_change_waits() {
+    if !software() {
+        return;
+    }
+    let _context = Context::new();
+    let kernel = kernel("reference");
+    let mut reference = null_mut();
+    check(unsafe { cuda().cuModuleGetTexRef(&mut reference, kernel.module, c"tr".as_ptr()) });
+    let (mut context, awaited, address) = (null_mut(), Awaited::default(), reference as usize);
+    check(unsafe { cuda().cuCtxGetCurrent(&mut context) });
+    let context = context as usize;
+    check(unsafe { cuda().cuLaunchHostFunc(null_mut(), Some(await_query), (&raw const awaited).cast_mut().cast()) });
+    std::thread::scope(|scope| {
+        scope.spawn(|| unsafe {
+            while !awaited.started.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(200)); // the change waits by now
+            check(cuda().cuCtxSetCurrent(context as CUcontext));
+            let mut flags = 0;
+            check(cuda().cuTexRefGetFlags(&mut flags, address as CUtexref));
+            awaited.queried.store(true, SeqCst);
+            assert_eq!(flags & CU_TRSF_READ_AS_INTEGER, 0);
+        });
+        check(unsafe { cuda().cuTexRefSetFlags(reference, CU_TRSF_READ_AS_INTEGER) });
+    });
+    assert!(awaited.seen.load(SeqCst), "the query waited for the change");
+    let mut flags = 0;
+    check(unsafe { cuda().cuTexRefGetFlags(&mut flags, reference) });
+    assert_eq!(flags & CU_TRSF_READ_AS_INTEGER, CU_TRSF_READ_AS_INTEGER);
 }
 
 #[test]
