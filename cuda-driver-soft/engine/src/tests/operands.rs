@@ -113,10 +113,10 @@ fn a_vector_of_eight_may_replace_its_address() {
     let got = run(".reg .b64 %w<8>;
         mul.wide.u32 %rd3, %r0, 64; mov.u64 %rd4, room; add.u64 %rd3, %rd3, %rd4;
         mov.u32 %r20, %r0; mov.u32 %r21, 1; add.u32 %r25, %r0, 100; mov.u32 %r27, 7;
-        st.global.v2.u32 [%rd3], {%r20, %r21};
-        st.global.u32 [%rd3+20], %r25;
-        st.global.u32 [%rd3+28], %r27;
-        ld.global.v8.u32 {%rd3, %w1, %w2, %w3, %w4, %w5, %w6, %w7}, [%rd3];
+        st.global.v2.u16 [%rd3], {%r20, %r21};
+        st.global.u16 [%rd3+10], %r25;
+        st.global.u16 [%rd3+14], %r27;
+        ld.global.v8.u16 {%rd3, %w1, %w2, %w3, %w4, %w5, %w6, %w7}, [%rd3];
         cvt.u32.u64 %r10, %rd3; cvt.u32.u64 %r11, %w1; cvt.u32.u64 %r12, %w5; cvt.u32.u64 %r13, %w7;");
     for (i, words) in (0..).zip(&got) {
         assert_eq!(*words, [i, 1, i + 100, 7u32], "lane {i}");
