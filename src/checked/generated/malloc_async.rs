@@ -215,7 +215,7 @@ pub unsafe fn mem_pool_export_to_shareable_handle(
     check(status, Function::cuMemPoolExportToShareableHandle)
 }
 
-/// Returns a device's access rights to a pool's memory.
+/// Returns a location's access rights to a pool's memory.
 ///
 /// C: [`cuMemPoolGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolGetAccess`, since CUDA 11.2.
 ///
@@ -315,7 +315,7 @@ pub unsafe fn mem_pool_import_pointer(
     unsafe { output(ptr, status, Function::cuMemPoolImportPointer) }
 }
 
-/// Sets the devices that can read and write a pool's memory.
+/// Sets the access rights of locations to a pool's memory.
 ///
 /// C: [`cuMemPoolSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html), export `cuMemPoolSetAccess`, since CUDA 11.2.
 ///

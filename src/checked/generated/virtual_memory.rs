@@ -112,7 +112,7 @@ pub unsafe fn mem_export_to_shareable_handle(
     check(status, Function::cuMemExportToShareableHandle)
 }
 
-/// Returns a device's access rights to a mapped range.
+/// Returns a location's access rights to a mapped range.
 ///
 /// C: [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemGetAccess`, since CUDA 10.2.
 ///
@@ -296,7 +296,7 @@ pub unsafe fn mem_retain_allocation_handle(
     unsafe { output(handle, status, Function::cuMemRetainAllocationHandle) }
 }
 
-/// Sets the devices that can read and write a mapped range.
+/// Sets the access rights of locations to a mapped range.
 ///
 /// C: [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html), export `cuMemSetAccess`, since CUDA 10.2.
 ///
