@@ -266,6 +266,31 @@ impl<'m> Spaces<'m> {
         (self.local_end + self.slack).min(self.local.stride())
     }
 
+    /// Returns the host address of each lane's access to local memory that starts at address `start` in its space, if
+    /// all lanes of the mask access their own local memory and are aligned. The results of other lanes mean nothing.
+    #[inline(always)]
+    pub(crate) fn local(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+        start: u64,
+    ) -> Option<Lanes<*mut u8>> {
+        let last = self.local_length().checked_sub(bytes)?;
+        let (stride, host) = (self.local.stride(), self.local.host());
+        let active = lanes::expand(mask);
+        let (mut outside, mut bits) = (false, 0);
+        let mut each = [std::ptr::null_mut(); LANES];
+        for i in 0..LANES {
+            let offset = addresses[i].wrapping_sub(start);
+            let wanted = active[i] as i32 as i64 as u64;
+            outside |= offset & wanted > last;
+            bits |= offset & wanted;
+            each[i] = host.wrapping_add((i as u64 * stride).wrapping_add(offset) as usize);
+        }
+        (!outside && bits & (bytes - 1) == 0).then_some(each)
+    }
+
     /// Returns true if an address in shared memory belongs to this block.
     pub(crate) fn is_own(&self, address: u64) -> bool {
         address as u32 >> RANK_SHIFT == self.shared_base as u32 >> RANK_SHIFT

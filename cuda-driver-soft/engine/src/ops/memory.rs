@@ -12,7 +12,7 @@ use crate::code::registers::{Lane, Regs, Slot};
 use crate::lanes::{self, LANES, Lanes, Mask};
 use crate::memory::access;
 use crate::memory::warp::{LanePattern, Placed};
-use crate::window::SHARED;
+use crate::window::{LOCAL, SHARED, WINDOW_BITS};
 use ptx::ir::{MemMods, Order, RegClass, Space};
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, fence};
@@ -498,6 +498,19 @@ pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     }
 }
 
+/// Returns the address of the start of local memory in `space`, if the first lane of the mask accesses local memory.
+#[inline(always)]
+fn local_start(space: Space, addresses: &Lanes<u64>, mask: Mask) -> Option<u64> {
+    match space {
+        Space::Local => Some(0),
+        Space::Generic => {
+            let first = addresses[mask.trailing_zeros() as usize % LANES];
+            (first >> WINDOW_BITS == LOCAL >> WINDOW_BITS).then_some(LOCAL)
+        }
+        _ => None,
+    }
+}
+
 /// Returns the host addresses of the lanes of the mask, each valid for the access and aligned. Returns `None` if a lane
 /// faults; the machine then has the fault.
 pub(super) fn places(
@@ -510,6 +523,12 @@ pub(super) fn places(
 ) -> Option<Lanes<*mut u8>> {
     let bytes = u64::from(access.element * access.count);
     let align = u64::from(access.align);
+    if bytes == align
+        && let Some(start) = local_start(access.space, addresses, mask)
+        && let Some(places) = m.spaces.local(addresses, mask, bytes, start)
+    {
+        return Some(places);
+    }
     let cache = &mut m.caches[inst.aux as usize];
     let fast = if bytes != align {
         None

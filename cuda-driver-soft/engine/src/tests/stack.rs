@@ -94,6 +94,84 @@ fn a_full_stack_faults() {
     assert_eq!((fault.code(), fault.line), (700, 5), "{fault}");
 }
 
+/// A generic address is in local memory in some lanes and in global memory in others; the lanes that do not run the
+/// access have no valid address.
+#[test]
+fn generic_addresses_of_local_and_global_memory_at_once() {
+    for (global_lanes, skipped_lanes) in [
+        (0_u32, 0_u32),
+        (0x5555_5555, 0),
+        (0xaaaa_aaaa, 0),
+        (0, 0x8000_0001),
+        (6, 0x11),
+    ] {
+        let got = words(
+            &format!(
+                ".visible .entry k(.param .u64 out) {{
+                    .reg .pred %p<4>; .reg .b16 %h<2>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .local .align 16 .b8 own[64];
+                    ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
+                    mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2; cvta.global.u64 %rd3, %rd1;
+                    mov.u64 %rd4, own; cvta.local.u64 %rd4, %rd4; and.b32 %r2, %r1, 3; mul.wide.u32 %rd5, %r2, 16;
+                    add.u64 %rd4, %rd4, %rd5;
+                    shr.u32 %r3, {global_lanes}, %r1; and.b32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0;
+                    selp.b64 %rd6, %rd3, %rd4, %p1;
+                    shr.u32 %r4, {skipped_lanes}, %r1; and.b32 %r4, %r4, 1; setp.ne.u32 %p2, %r4, 0;
+                    selp.b64 %rd6, 1, %rd6, %p2;
+                    @%p2 bra SKIP;
+                    add.u32 %r5, %r1, 100; cvt.u16.u32 %h1, %r1;
+                    st.u32 [%rd6], %r5; st.v2.u32 [%rd6+8], {{%r1, %r5}}; st.u16 [%rd6+4], %h1; st.u16 [%rd6+6], %h1;
+                    ld.v4.u32 {{%r6, %r7, %r8, %r9}}, [%rd6];
+                    st.global.v4.u32 [%rd1], {{%r6, %r7, %r8, %r9}};
+                SKIP: ret;
+                }}"
+            ),
+            1,
+            32,
+            128,
+        );
+        for (lane, words) in (0u32..).zip(got.chunks(4)) {
+            let wanted = [lane + 100, lane << 16 | lane, lane, lane + 100];
+            let skipped = skipped_lanes >> lane & 1 != 0;
+            assert_eq!(
+                words,
+                if skipped { [0; 4] } else { wanted },
+                "lane {lane} of {global_lanes:#x}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lane_leaves_its_local_memory() {
+    // Only lane 5 has another offset.
+    let fault_at = |space: &str, offset: i32| {
+        let text = format!(
+            "{HEAD}.visible .entry k(.param .u64 out) {{
+                .reg .pred %p<2>; .reg .b32 %r<3>; .reg .b64 %rd<4>; .local .align 8 .b8 own[16];
+                mov.u32 %r1, %tid.x; mov.u64 %rd1, own; {} add.u64 %rd2, %rd1, {offset};
+                setp.eq.u32 %p1, %r1, 5; selp.b64 %rd1, %rd2, %rd1, %p1;
+                st{space}.u32 [%rd1], %r1; ret; }}",
+            if space.is_empty() {
+                "cvta.local.u64 %rd1, %rd1;"
+            } else {
+                ""
+            },
+        );
+        let mut bench = Bench::text(&text, Isa::best());
+        let out = bench.bytes(4);
+        Bench::run(bench.launch("k", 1, 32, &[Arg::U64(out)])).fault()
+    };
+    for space in ["", ".local"] {
+        assert!(fault_at(space, 12).is_none(), "{space}");
+        for (offset, code) in [(16, 700), (14, 716), (1 << 20, 700)] {
+            let fault = fault_at(space, offset).expect("a fault");
+            assert_eq!((fault.code(), fault.thread[0]), (code, 5), "{space} {offset}: {fault}");
+        }
+    }
+    let below = fault_at(".local", -4).expect("a fault");
+    assert_eq!((below.code(), below.thread[0]), (700, 5), "{below}");
+}
+
 /// Two host threads run the blocks.
 #[test]
 fn atomic_operations_on_128_bits() {
