@@ -5,7 +5,7 @@ use cuda_driver::sys::*;
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
-use crate::common::in_child;
+use crate::common::{in_child, is_software};
 use crate::{ok, test_path};
 
 /// Copies a text to device memory, terminated by a NUL byte.
@@ -68,7 +68,6 @@ fn conversions_that_differ_from_c() {
         ok!(cuCtxSynchronize());
     });
     let expected = [
-        "[4464] [44] [ffff] [ff] [65535] [120]",
         "[(null)] [  (null)]",
         "[1] [%zu]",
         "[3] [%jd]",
@@ -80,6 +79,11 @@ fn conversions_that_differ_from_c() {
     .join("\n");
     let Some(text) = written else { return };
     assert!(text.contains(&expected), "not\n{expected}\nin\n{text}");
+    // Driver 580 prints bytes of the format in place of the other three values.
+    assert!(text.contains("[4464] [44] [ffff] ["), "{text}");
+    if is_software() {
+        assert!(text.contains("[4464] [44] [ffff] [ff] [65535] [120]\n"), "{text}");
+    }
 }
 
 /// PTX of a kernel `k` that prints the numbers from 0 to `n` - 1, each on a line.
