@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use crate::call::{capture, module};
 use crate::object::context::{self, Context};
 use crate::object::primary::{self, PrimaryContext};
-use crate::object::{array, foreign_use, freed, texture};
+use crate::object::{array, foreign_use, freed, graph_memory, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
 use engine::memory::address_space;
@@ -31,6 +31,7 @@ fn end(context: &Context) {
     array::forget_all_of(context);
     for freed in address_space().free_owned(context.id()) {
         freed::forget(&freed);
+        graph_memory::forget(&freed);
     }
 }
 

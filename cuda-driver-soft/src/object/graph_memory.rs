@@ -179,8 +179,8 @@ impl Drop for GraphMemory {
     }
 }
 
-/// Removes the memory of a node that was freed with its context. The node keeps the address, which may belong to other
-/// memory from now on.
+/// Removes the records about memory of a node that was freed with its context. The node keeps the address, which may
+/// belong to other memory from now on.
 pub(crate) fn forget(freed: &Allocation) {
     let Some(memory) = at(freed.base).filter(|memory| memory.id == freed.id) else {
         return;
@@ -295,6 +295,7 @@ mod tests {
         assert!(has_address() && is_kept(&memory));
         for freed in address_space().free_owned(context.id()) {
             freed::forget(&freed);
+            forget(&freed);
         }
         assert!(!has_address() && !is_kept(&memory));
         // Another launch of the graph does not bring it back.
