@@ -58,43 +58,34 @@ pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
     COUNT.store(all.len(), Relaxed);
 }
 
-/// Waits for the recorded uses of an allocation that is about to be freed.
+/// Waits for the recorded uses of an allocation that is about to be freed. The record stays until then, so that other
+/// threads that free the memory or end its context wait, too.
 pub(crate) fn drain(allocation: &Allocation) {
     if COUNT.load(Relaxed) == 0 {
         return;
     }
-    let mut locked = all();
-    let uses = locked.remove(&allocation.id).unwrap_or_default();
-    COUNT.store(locked.len(), Relaxed);
-    drop(locked);
-    wait_for([uses]);
+    let tasks = all().get(&allocation.id).map_or_else(Vec::new, |uses| tasks_of([uses]));
+    scheduler().wait_all(&tasks);
 }
 
-/// Waits for the recorded uses of all memory of a context that is about to end.
+/// As [`drain`], for the recorded uses of all memory of a context that is about to end.
 pub(crate) fn drain_all_of(context: u64) {
     if COUNT.load(Relaxed) == 0 {
         return;
     }
-    let mut locked = all();
-    let uses: Vec<Uses> = locked
-        .extract_if(|_, uses| uses.owner == context)
-        .map(|(_, uses)| uses)
-        .collect();
-    COUNT.store(locked.len(), Relaxed);
-    drop(locked);
-    wait_for(uses);
+    let tasks = tasks_of(all().values().filter(|uses| uses.owner == context));
+    scheduler().wait_all(&tasks);
+}
+
+fn tasks_of<'u>(all: impl IntoIterator<Item = &'u Uses>) -> Vec<TaskId> {
+    let last = all.into_iter().flat_map(|uses| &uses.last);
+    last.map(|last| last.task).collect()
 }
 
 /// Returns true if a recorded use of memory of a context is pending.
 pub(crate) fn uses_any_of(context: u64) -> bool {
     let is_pending = |uses: &Uses| uses.last.iter().any(|last| !scheduler().is_done(last.task));
     COUNT.load(Relaxed) != 0 && all().values().any(|uses| uses.owner == context && is_pending(uses))
-}
-
-fn wait_for(all: impl IntoIterator<Item = Uses>) {
-    let last = all.into_iter().flat_map(|uses| uses.last);
-    let tasks: Vec<TaskId> = last.map(|last| last.task).collect();
-    scheduler().wait_all(&tasks);
 }
 
 /// Removes the record of freed memory.
