@@ -67,8 +67,10 @@ impl Library {
             return None;
         }
         // In a forked process a driver may return the version 0; another query would return the same.
-        self.version.store(version.max(0).unsigned_abs(), Ordering::Relaxed);
-        self.known_version()
+        let version = version.max(0).unsigned_abs();
+        self.version.store(version, Ordering::Relaxed);
+        // Not read back: another thread may have cached the claim of an interposer meanwhile.
+        (version != 0).then_some(version)
     }
 
     /// Returns the version that [`version`](Self::version), [`note_version`](Self::note_version) or
