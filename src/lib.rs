@@ -41,9 +41,9 @@
 //!
 //! # Rules
 //!
-//! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. The exception is
-//!   [`Current`], a guard of a thread's current context. Drop ignores errors; call `destroy`, `free` or `unload` to see
-//!   them. Drop panics only if an [interposer](sys::library::Interposer) does, which is code that a program has put
+//! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. The exception
+//!   is [`Current`], a guard of a thread's current context. Drop ignores errors; call `destroy`, `free` or `unload` to
+//!   see them. Drop panics only if an [interposer](sys::library::Interposer) does, which is code that a program has put
 //!   between itself and the driver.
 //! - An object makes its context current only for the calls that need a current context, and restores the previous one.
 //!   Launches do not change the current context.
@@ -55,8 +55,8 @@
 //!   recorded after it, or of the context.
 //! - All objects use the process's default driver, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may
 //!   use another loaded driver, a [`sys::Library`]; [`check_in`] turns their codes into errors.
-//! - `from_raw` takes ownership of a handle that other code has made, such as C++ or another crate, and `borrow_raw` uses
-//!   one without owning it. `as_raw` and `into_raw` return the handle of an object for other code.
+//! - `from_raw` takes ownership of a handle that other code has made, such as C++ or another crate, and `borrow_raw`
+//!   uses one without owning it. `as_raw` and `into_raw` return the handle of an object for other code.
 //!
 //! # Errors
 //!

@@ -101,8 +101,8 @@ impl AddressRange {
         &self.mappings
     }
 
-    /// Maps all of `memory` at `offset`, a multiple of the granularity ([`cuMemMap`](checked::mem_map)). No location has
-    /// access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
+    /// Maps all of `memory` at `offset`, a multiple of the granularity ([`cuMemMap`](checked::mem_map)). No location
+    /// has access to a new mapping: call [`set_access`](Self::set_access). The mapping keeps the memory alive.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the memory does not fit, if something is mapped there, or if the offset is
@@ -258,8 +258,8 @@ impl AddressRange {
 
     /// Returns true if the host has `access` to all memory on the host in a range.
     ///
-    /// Without it, driver 580 crashes in copies if the device of the current context has no access either, and in copies
-    /// to memory that the host may only read even if the device has access.
+    /// Without it, driver 580 crashes in copies if the device of the current context has no access either, and in
+    /// copies to memory that the host may only read even if the device has access.
     #[inline]
     #[track_caller]
     fn host_has(&self, access: Access, range: &Range<usize>) -> Result<bool> {

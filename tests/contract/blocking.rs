@@ -131,8 +131,8 @@ fn calls_that_wait_alone() {
     check("cuMemcpyDtoD with SYNC_MEMOPS", &mut || call!(cuMemcpyDtoD(a, to, 64)));
 }
 
-/// In a context with `CU_CTX_SYNC_MEMOPS`, synchronous copies within device memory and fills of it wait. In others, they
-/// return immediately.
+/// In a context with `CU_CTX_SYNC_MEMOPS`, synchronous copies within device memory and fills of it wait. In others,
+/// they return immediately.
 #[test]
 fn a_context_that_waits() {
     child!("a_context_that_waits", { a_context_that_waits_alone() });
@@ -569,8 +569,8 @@ fn copies_by_another_context_alone() {
     }
 }
 
-/// An asynchronous copy from pageable memory reads its source at once if it has at most 2 MiB, whatever its stream waits
-/// for. A copy of 4 MiB waits.
+/// An asynchronous copy from pageable memory reads its source at once if it has at most 2 MiB, whatever its stream
+/// waits for. A copy of 4 MiB waits.
 #[test]
 fn staged_copies() {
     child!("staged_copies", { staged_copies_alone() });

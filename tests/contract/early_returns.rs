@@ -267,7 +267,8 @@ fn no_handle_leaks_on_an_early_return() {
                 UNTIL_FAILURE.set(call);
                 let result = program(&context);
                 UNTIL_FAILURE.set(0);
-                // A program may succeed although a call has failed: some failures are ignored. The error may own buffers.
+                // A program may succeed although a call has failed: some failures are ignored. The error may own
+                // buffers.
                 let text = format!("{result:?}");
                 drop(result);
                 let mut live = LIVE.lock().expect("no panic").clone();

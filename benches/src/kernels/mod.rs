@@ -2,8 +2,8 @@
 //! `cargo run --release -p cuda-driver-benches -- engine [--csv] [SECONDS] [KERNEL…]`.
 //!
 //! The kernel and its reference run alternately. The result is the shortest of many runs, in processor time of the host
-//! thread for the three engines and in elapsed time for the other kinds. The values of the outputs must be equal, except
-//! for kernels with approximate functions. The rows of the output:
+//! thread for the three engines and in elapsed time for the other kinds. The values of the outputs must be equal,
+//! except for kernels with approximate functions. The rows of the output:
 //!
 //! | kind | columns |
 //! | --- | --- |
@@ -280,8 +280,8 @@ fn measure(case: &Case, seconds: f64) -> Result<([f64; 3], f64), Box<dyn Error>>
     Ok((best.map(|time| per_thread(case, time)), per_thread(case, native)))
 }
 
-/// A thread that helps with executions. Like a worker thread of the driver, it exists before the first of them and keeps
-/// its memory from one to the next.
+/// A thread that helps with executions. Like a worker thread of the driver, it exists before the first of them and
+/// keeps its memory from one to the next.
 struct SecondThread {
     messages: mpsc::Sender<Message>,
     /// Set by the thread when it is awake.

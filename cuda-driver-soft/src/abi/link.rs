@@ -104,8 +104,8 @@ impl Options {
     }
 }
 
-/// Reads an input. Driver 580 ignores the size of a text and reads up to its NUL. Here a text ends at its first NUL or at
-/// its size, whichever comes first, so the size of a text that ends with NUL may be too large.
+/// Reads an input. Driver 580 ignores the size of a text and reads up to its NUL. Here a text ends at its first NUL or
+/// at its size, whichever comes first, so the size of a text that ends with NUL may be too large.
 fn input(c: Caller, data: *const u8, size: usize) -> Result<Image> {
     let head: Vec<u8> = c.items(data, size.min(ARCHIVE_MAGIC.len()))?.collect();
     let starts_with = |magic: &&[u8]| head.starts_with(magic);

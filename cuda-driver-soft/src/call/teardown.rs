@@ -69,8 +69,8 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
 }
 
 /// Returns the primary context, locked. If `ends` returns true for it, first waits until no work of it or with its
-/// memory is pending. The lock is not held during the wait, because that work may be a host function that waits for a thread that needs the
-/// lock.
+/// memory is pending. The lock is not held during the wait, because that work may be a host function that waits for a
+/// thread that needs the lock.
 fn idle_before_end(
     ordinal: i32,
     ends: impl Fn(&PrimaryContext) -> bool,

@@ -132,8 +132,8 @@ pub(super) struct Output {
     pub(super) ran_by: Vec<(usize, RunBy)>,
 }
 
-/// Bytes of machine code that a kernel may have for each of its instructions, in addition to [`ANY_BYTES`]. Test kernels
-/// have at most 751. Each exit writes all live registers, so that a kernel with many of both has far more.
+/// Bytes of machine code that a kernel may have for each of its instructions, in addition to [`ANY_BYTES`]. Test
+/// kernels have at most 751. Each exit writes all live registers, so that a kernel with many of both has far more.
 const MOST_BYTES_EACH: usize = 2_048;
 /// Bytes of machine code that every kernel may have.
 const ANY_BYTES: usize = 256 << 10;

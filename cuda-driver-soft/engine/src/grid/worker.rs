@@ -18,8 +18,8 @@ use std::ops::Range;
 /// A worker takes as many clusters at once as are expected to run about this many instructions together, judging by the
 /// last cluster.
 const AT_ONCE: u64 = 1 << 15;
-/// The largest number of clusters that a worker takes at once. Neighbouring blocks use neighbouring memory, so a long run
-/// of them on one processor is faster than short runs in turn with other processors.
+/// The largest number of clusters that a worker takes at once. Neighbouring blocks use neighbouring memory, so a long
+/// run of them on one processor is faster than short runs in turn with other processors.
 const MOST_AT_ONCE: u64 = 512;
 
 /// A cluster to run.

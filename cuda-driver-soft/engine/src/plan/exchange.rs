@@ -70,8 +70,8 @@ impl Stores {
         self.places.is_empty() && !self.others
     }
 
-    /// Returns true if a load at a place can have the value of another lane. A load from a place with the address of all
-    /// stores is taken for one of the lane's own value.
+    /// Returns true if a load at a place can have the value of another lane. A load from a place with the address of
+    /// all stores is taken for one of the lane's own value.
     fn reach(&self, place: Option<Place>) -> bool {
         let own = place.is_some_and(|place| {
             matches!(place.address, Operand::Reg(_))

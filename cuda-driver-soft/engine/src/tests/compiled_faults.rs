@@ -10,8 +10,8 @@ const WARP: u32 = 32;
 const NUMBERS: u32 = 4;
 
 /// Returns a kernel `k` with a body. `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is
-/// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true. `CALLED`
-/// calls a function with such an assertion.
+/// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true.
+/// `CALLED` calls a function with such an assertion.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;

@@ -18,8 +18,8 @@ const MAX_WIDTH: u64 = 4096;
 
 impl Conversion {
     /// Parses a conversion after its `%`; `star` reads the value of a `*`, given its size in bytes. Returns `None`, and
-    /// does not change `rest`, if there is no conversion that a GPU's `printf` knows: an H200 prints `%zu`, `%jd`, `%td`,
-    /// `%n` and a precision of `*` as they are, and takes no value for them.
+    /// does not change `rest`, if there is no conversion that a GPU's `printf` knows: an H200 prints `%zu`, `%jd`,
+    /// `%td`, `%n` and a precision of `*` as they are, and takes no value for them.
     pub(super) fn parse<E>(rest: &mut &[u8], mut star: impl FnMut(u64) -> Result<u64, E>) -> Option<Result<Self, E>> {
         let text = *rest;
         let mut i = 0;
