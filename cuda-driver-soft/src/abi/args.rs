@@ -116,6 +116,11 @@ impl Caller {
         unsafe { HostRange::new(pointer as usize, bytes) }
     }
 
+    /// Returns a function that turns an address and a length into memory of the program, as [`host`](Self::host) does.
+    pub(crate) fn host_at(self) -> impl Fn(u64, u64) -> HostRange {
+        move |address, bytes| self.host(address as *const c_void, bytes as usize)
+    }
+
     /// Closes a file descriptor that the call takes from the program. A number that is not open is ignored. Does
     /// nothing on systems other than Unix.
     pub(crate) fn close(self, descriptor: c_int) {

@@ -85,8 +85,7 @@ impl ByteCopy {
             height: 1,
             depth: 1,
         };
-        let host = |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
-        submit::copy_box(to, from, extent, &stream, self.waits, host)
+        submit::copy_box(to, from, extent, &stream, self.waits, self.c.host_at())
     }
 }
 

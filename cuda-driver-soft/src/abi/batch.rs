@@ -1,7 +1,7 @@
 //! Exports of batches: many copies, or operations on ranges of managed memory, in one call. Also exports of single
 //! copies with the attributes of a batch.
 
-use std::ffi::{c_uint, c_ulonglong, c_void};
+use std::ffi::{c_uint, c_ulonglong};
 
 use cuda_driver_sys::{
     CUDA_MEMCPY3D_BATCH_OP, CUdeviceptr, CUmemLocation, CUmemcpy3DOperand, CUmemcpy3DOperandType, CUmemcpyAttributes,
@@ -19,7 +19,6 @@ use crate::object::{array, context, managed};
 use crate::operation::copy::Waits;
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
-use engine::memory::host::HostRange;
 
 /// Flags that a copy may have; all are hints without effect here.
 const FLAGS: c_uint = CUmemcpyFlags::CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.0;
@@ -195,11 +194,6 @@ fn side(operand: &CUmemcpy3DOperand, element: u64) -> Result<Side> {
     }
 }
 
-/// Returns a function that turns an address and a length into memory of the program.
-fn host_memory(c: Caller) -> impl Fn(u64, u64) -> HostRange {
-    move |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize)
-}
-
 /// The copy of a box. Its arguments are checked, and its memory exists.
 struct BoxCopy {
     to: Side,
@@ -227,7 +221,7 @@ impl BoxCopy {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let (to, from) = (side(&op.dst, element)?, side(&op.src, element)?);
-        let host = host_memory(c);
+        let host = c.host_at();
         to.region(extent, &host)?.locate()?.place.check_writable()?;
         from.region(extent, &host)?.locate()?;
         Ok(BoxCopy { to, from, extent, now })
@@ -235,7 +229,7 @@ impl BoxCopy {
 
     /// Submits the copy; waits for it if the source must be read before the call returns.
     fn run(&self, c: Caller, stream: &StreamRef) -> Result<()> {
-        let host = host_memory(c);
+        let host = c.host_at();
         submit::copy_box(self.to, self.from, self.extent, stream, Waits::Asynchronous, host)?;
         if self.now {
             stream.drain();

@@ -40,9 +40,8 @@ impl LinearCopy {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
             Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
         };
-        let host = |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
         let bytes = self.bytes as u64;
-        submit::copy_row(self.to, self.from, bytes, &stream, self.waits, host)
+        submit::copy_row(self.to, self.from, bytes, &stream, self.waits, self.c.host_at())
     }
 }
 

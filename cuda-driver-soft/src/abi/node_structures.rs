@@ -90,8 +90,7 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
 
 pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Operation> {
     let sides = cuboid(c, params)?;
-    let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    let node = CopyOperation::new(sides.to, sides.from, sides.extent, &host)?;
+    let node = CopyOperation::new(sides.to, sides.from, sides.extent, &c.host_at())?;
     Ok(Operation::Copy(Arc::new(node)))
 }
 

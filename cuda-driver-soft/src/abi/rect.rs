@@ -49,8 +49,7 @@ fn run(
         Asynchronous => stream::for_capture(hstream as usize, mode)?,
     };
     let sides = sides()?;
-    let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, host)
+    submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, c.host_at())
 }
 
 /// Reads a rectangle copy. `aligned` is false for `cuMemcpy2DUnaligned`, which accepts a pitch above the device's
