@@ -332,6 +332,13 @@ impl Readers {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.places[start as usize..self.ends[at] as usize]
     }
+
+    /// Adds the places of the instructions that read a register to a set.
+    fn mark(&self, reg: Reg, due: &mut Set) {
+        for place in self.of_register(reg) {
+            due.insert(Reg(*place));
+        }
+    }
 }
 
 /// A result, and the source operand and condition on which it depends.
@@ -360,10 +367,7 @@ impl Finder<'_, '_> {
                 defined::writes_of(inst, |reg| {
                     if self.write(reg, value) {
                         changed = true;
-                        readers
-                            .of_register(reg)
-                            .iter()
-                            .for_each(|place| due.insert(Reg(*place)));
+                        readers.mark(reg, &mut due);
                     }
                 });
             }
@@ -376,10 +380,7 @@ impl Finder<'_, '_> {
                 for reg in &region.kept {
                     self.kept.insert(*reg);
                     if self.write(*reg, ANY) {
-                        readers
-                            .of_register(*reg)
-                            .iter()
-                            .for_each(|place| due.insert(Reg(*place)));
+                        readers.mark(*reg, &mut due);
                     }
                 }
             }
