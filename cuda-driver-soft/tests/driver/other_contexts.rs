@@ -108,7 +108,7 @@ fn a_new_binding_of_a_reference_waits_for_its_context() {
     assert_eq!(first_word(out), 8);
 }
 
-/// What a host function waits for, and whether it came.
+/// Flags between a host function, which waits for a query, and the threads of the test.
 #[derive(Default)]
 struct Awaited {
     started: AtomicBool,

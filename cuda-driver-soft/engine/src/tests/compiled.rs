@@ -78,6 +78,17 @@ fn input() -> Vec<u32> {
     numbers.take(4 * THREADS as usize + 64).collect()
 }
 
+/// Returns the arguments of the kernel for its output, its input and its number of threads.
+pub(super) fn arguments(out: u64, input: u64, threads: u32) -> [Arg; 5] {
+    [
+        Arg::U64(out),
+        Arg::U64(input),
+        Arg::U32(threads),
+        Arg::U32(3),
+        Arg::U64(5),
+    ]
+}
+
 /// Runs a body in blocks of 64 threads, and returns the counts of its instructions and the number of its warps.
 pub(super) fn counts(body: &str, engine: Engine) -> (Counts, u64) {
     counts_in((64, 1), body, engine)
@@ -88,14 +99,7 @@ pub(super) fn counts_in((x, y): (u32, u32), body: &str, engine: Engine) -> (Coun
     let mut bench = Bench::text(&kernel(body), Isa::Wide);
     let input = bench.put(&input(), u32::to_le_bytes);
     let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
-    let args = [
-        Arg::U64(out),
-        Arg::U64(input),
-        Arg::U32(THREADS),
-        Arg::U32(3),
-        Arg::U64(5),
-    ];
-    let mut launch = bench.launch("k", THREADS / (x * y), (x, y), &args);
+    let mut launch = bench.launch("k", THREADS / (x * y), (x, y), &arguments(out, input, THREADS));
     launch.options.engine = engine;
     (Bench::run(launch).counts(), u64::from(THREADS / 32))
 }
@@ -127,13 +131,7 @@ pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
             let mut bench = Bench::text(&kernel(body), Isa::Wide);
             let input = bench.put(&numbers, u32::to_le_bytes);
             let out = bench.put(&vec![!0u64; THREADS as usize], u64::to_le_bytes);
-            let args = [
-                Arg::U64(out),
-                Arg::U64(input),
-                Arg::U32(THREADS - 5),
-                Arg::U32(3),
-                Arg::U64(5),
-            ];
+            let args = arguments(out, input, THREADS - 5);
             let grid = THREADS.div_ceil(block.0 * block.1);
             let mut launch = bench.launch("k", grid, block, &args);
             launch.options.engine = engine;

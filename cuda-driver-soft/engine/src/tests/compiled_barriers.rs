@@ -1,8 +1,8 @@
 //! Barriers in compiled kernels: those that the code passes by itself, and blocks whose warps go different ways after
 //! some of them.
 
-use super::compiled::{counts_in, kernel, same_in};
-use super::{Arg, Bench};
+use super::Bench;
+use super::compiled::{arguments, counts_in, kernel, same_in};
 use crate::{Engine, Isa, Progress};
 
 /// Blocks of one, two and eight whole warps, and blocks whose warps have several rows.
@@ -105,13 +105,7 @@ fn blocks_are_interrupted_between_two_phases() {
     // Each piece is the number of instructions after which the block is interrupted.
     let mut results = |engine: Engine, piece: u64| {
         let out = bench.put(&vec![!0_u64; THREADS as usize], u64::to_le_bytes);
-        let args = [
-            Arg::U64(out),
-            Arg::U64(input),
-            Arg::U32(THREADS),
-            Arg::U32(3),
-            Arg::U64(5),
-        ];
+        let args = arguments(out, input, THREADS);
         let mut launch = bench.launch("k", THREADS / 256, 256, &args);
         launch.options.engine = engine;
         let execution = launch.start();

@@ -76,6 +76,13 @@ fn the_first_fault_is_reported() {
     if !Isa::available().any(|isa| isa == Isa::Wide) {
         return;
     }
+    let assertions =
+        "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
+        next: and.b32 %r14, %r13, 1;
+        ASSERT
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
+        setp.eq.u32 %p7, %r13, 3; mov.u32 %r14, 7;
+        ASSERT";
     let bodies = [
         // On either side of a branch, and after it.
         (
@@ -191,16 +198,8 @@ fn the_first_fault_is_reported() {
         CHECK
         add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 30; @%p1 bra again;",
         ),
-        // Assertions. If the assertion of one line fails for several lanes at once, they are in one report.
-        (
-            THREADS,
-            "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
-        next: and.b32 %r14, %r13, 1;
-        ASSERT
-        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
-        setp.eq.u32 %p7, %r13, 3; mov.u32 %r14, 7;
-        ASSERT",
-        ),
+        // If the assertion of one line fails for several lanes at once, they are in one report.
+        (THREADS, assertions),
         // The same in two nested loops, together with another fault.
         (
             THREADS,
@@ -213,16 +212,8 @@ fn the_first_fault_is_reported() {
         CHECK
         add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;",
         ),
-        // Assertions in a called function.
-        (
-            THREADS,
-            "again: setp.eq.u32 %p7, %r5, %r11; setp.ne.u32 %p1, %r5, %r12; @%p1 bra next; add.u32 %r6, %r6, 1;
-        next: and.b32 %r14, %r13, 1;
-        CALLED
-        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra again;
-        setp.eq.u32 %p7, %r13, 3; mov.u32 %r14, 7;
-        CALLED",
-        ),
+        // The same assertions in a called function.
+        (THREADS, &assertions.replace("ASSERT", "CALLED")),
         // The same on one side of a branch in a loop, with the other side in the kernel's own code.
         (
             THREADS,

@@ -1,7 +1,7 @@
 //! Lanes that diverge in compiled code: faults of several lanes, memory after a fault, and unusual loops and branches.
 
-use super::compiled::{counts, kernel, same, same_in};
-use super::{Arg, Bench};
+use super::Bench;
+use super::compiled::{arguments, counts, kernel, same, same_in};
 use crate::{Counts, Engine, Isa};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
@@ -52,7 +52,7 @@ fn stores_before_a_fault() {
                 let mut bench = Bench::text(&kernel(&body), Isa::Wide);
                 let input = bench.put(&(0..256).collect::<Vec<u32>>(), u32::to_le_bytes);
                 let out = bench.put(&[!0u64; 32], u64::to_le_bytes);
-                let args = [Arg::U64(out), Arg::U64(input), Arg::U32(32), Arg::U32(3), Arg::U64(5)];
+                let args = arguments(out, input, 32);
                 let mut launch = bench.launch("k", 1, 32, &args);
                 launch.options.engine = engine;
                 let fault = Bench::run(launch).fault().map(|fault| (fault.line, fault.thread));
