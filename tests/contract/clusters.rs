@@ -5,7 +5,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use cuda_driver::sys::*;
 
 use crate::common::gpu::{Arguments, Gpu};
-use crate::common::{Codes, architecture, needs};
+use crate::common::{Codes, architecture, driver_version, needs};
 use crate::{arguments, child, is, ok};
 
 const KERNELS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -307,4 +307,38 @@ fn another_blocks_address_in_a_load_for_the_own_block() {
             715,
         );
     });
+}
+
+/// The grid of a kernel with `.blocksareclusters` counts clusters, also if the launch names the size of the clusters.
+#[test]
+fn grids_of_clusters() {
+    if !has_clusters() {
+        return;
+    }
+    if driver_version() < 13000 {
+        needs("a driver of CUDA 13.0, which knows .blocksareclusters");
+        return;
+    }
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let module = gpu.text(
+        ".version 9.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry k(.param .u64 out) .blocksareclusters .reqntid 32 .reqnctapercluster 2, 2 {\n\
+        .reg .b32 %r<6>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %nctaid.y;\n\
+        mov.u32 %r3, %nclusterid.x; mov.u32 %r4, %nclusterid.y; st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};\n\
+        red.global.add.u32 [%rd1+16], 1; ret; }",
+    );
+    let kernel = gpu.function(module, "k");
+    for (grid, cluster) in [(1, &[][..]), (4, &[]), (5, &[2, 2])] {
+        let out = gpu.upload(&[0_u32; 5]);
+        assert_eq!(launch(kernel, grid, 32, cluster, &mut arguments![out]), 0);
+        ok!(cuCtxSynchronize());
+        // With one cluster in the other dimension of the grid.
+        let threads = grid * 4 * 32;
+        assert_eq!(gpu.read::<u32>(out, 5), [grid * 2, 2, grid, 1, threads], "{grid} {cluster:?}");
+    }
+    let out = gpu.upload(&[0_u32; 5]);
+    let mut launch = |grid, cluster: &[u32]| launch(kernel, grid, 32, cluster, &mut arguments![out]);
+    c.is(912, "another size of clusters", launch(4, &[4, 1]));
+    c.is(1, "2^32 blocks", launch(0x7fff_ffff, &[]));
 }

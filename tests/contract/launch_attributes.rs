@@ -198,8 +198,29 @@ fn a_launch_records_an_event() {
         assert_eq!(gpu.read::<u32>(memory, 1), [value]);
         ok!(cuEventDestroy(event));
     }
-    ok!(cuStreamDestroy(stream));
     ok!(cuMemFreeHost(flag.cast()));
     let mut c = Codes::new();
+
+    // A launch with an event of another context is refused and does not run.
+    let (mut other, mut event) = (ptr::null_mut(), ptr::null_mut());
+    ok!(cuCtxCreate(&raw mut other, 0, 0));
+    ok!(cuEventCreate(&raw mut event, 2));
+    let mut left = ptr::null_mut();
+    ok!(cuCtxPopCurrent(&raw mut left));
+    gpu.write(memory, &[1_u32]);
+    for id in [7, 12] {
+        for event in [event, ptr::null_mut()] {
+            let mut asked = attribute(id, 0);
+            if id == 7 {
+                asked.value.programmaticEvent.event = event;
+            } else {
+                asked.value.launchCompletionEvent.event = event;
+            }
+            c.is(400, &format!("attribute {id}, event {event:?}"), launch(write, stream, memory, 9, asked));
+        }
+    }
     is!(c, 0, cuCtxSynchronize());
+    assert_eq!(gpu.read::<u32>(memory, 1), [1]);
+    ok!(cuCtxDestroy(other));
+    ok!(cuStreamDestroy(stream));
 }

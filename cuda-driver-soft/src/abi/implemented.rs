@@ -259,6 +259,7 @@ pub const IMPLEMENTED: &[&str] = &[
     "cuKernelSetCacheConfig",
     "cuLaunch",
     "cuLaunchCooperativeKernel",
+    "cuLaunchCooperativeKernelMultiDevice",
     "cuLaunchCooperativeKernel_ptsz",
     "cuLaunchGrid",
     "cuLaunchGridAsync",

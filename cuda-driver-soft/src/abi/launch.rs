@@ -4,8 +4,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUfunction, CUlaunchAttribute,
-    CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUstream, CUtexref,
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT,
+    CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC, CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC,
+    CUDA_LAUNCH_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUstream, CUtexref,
 };
 
 use super::args::Caller;
@@ -13,9 +15,10 @@ use super::exports;
 use crate::call::lookup::{self, current_context};
 use crate::call::{event, stream, submit};
 use crate::object::context::Context;
+use crate::object::device;
 use crate::object::event::Event;
 use crate::object::function::Function;
-use crate::object::stream::NullStream;
+use crate::object::stream::{LEGACY, NullStream, PER_THREAD, StreamRef};
 use crate::operation::kernel::{Attributes, COOPERATIVE, check_window};
 use crate::operation::launch::{self, CheckedLaunch, LaunchShape, ReadyLaunch};
 use crate::queue::capture;
@@ -225,12 +228,61 @@ fn launch_ex(
     let config = c.read(config)?;
     let (shape, kept, events) = described(c, &config)?;
     let hstream = config.hStream;
-    launch(c, function, shape, hstream, mode, params, extra, kept)?;
-    for event in events {
-        let stream = stream::for_capture(hstream as usize, mode)?;
-        event::record_on(&event, &stream)?;
+    if events.is_empty() {
+        return launch(c, function, shape, hstream, mode, params, extra, kept);
     }
-    Ok(())
+    let stream = stream::for_capture(hstream as usize, mode)?;
+    // An event of another context is refused before the kernel is launched.
+    events.iter().try_for_each(|event| event::check_context(event, &stream))?;
+    launch(c, function, shape, hstream, mode, params, extra, kept)?;
+    events.iter().try_for_each(|event| event::record_on(event, &stream))
+}
+
+/// Launches a kernel on several devices at once. Each entry has a created stream of a different device.
+fn launch_on_devices(c: Caller, list: *const CUDA_LAUNCH_PARAMS, count: c_uint, flags: c_uint) -> Result<()> {
+    const FLAGS: c_uint = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC
+        | CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
+    gate::healthy()?;
+    let count = count as usize;
+    if flags & !FLAGS != 0 || count == 0 || count > device::all().len() {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let mut launches: Vec<(ReadyLaunch, StreamRef)> = Vec::with_capacity(count);
+    for entry in c.items(list, count)? {
+        if matches!(entry.hStream as usize, 0 | LEGACY | PER_THREAD) {
+            return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+        }
+        let stream = stream::for_work(entry.hStream as usize, NullStream::Legacy)?;
+        let shape = LaunchShape {
+            grid: [entry.gridDimX, entry.gridDimY, entry.gridDimZ],
+            block: [entry.blockDimX, entry.blockDimY, entry.blockDimZ],
+            shared: entry.sharedMemBytes,
+            cooperative: true,
+            cluster: None,
+        };
+        let checked = launch::check_on(entry.function as usize, shape, &stream)?;
+        let arguments = arguments(c, &checked, entry.kernelParams, std::ptr::null_mut())?;
+        let ready = checked.with(arguments)?;
+        let suits = |(other, used): &(ReadyLaunch, StreamRef)| {
+            let is_same_kernel = other.function.kernel.name() == ready.function.kernel.name();
+            is_same_kernel && other.shape == ready.shape && used.context.device.ordinal != stream.context.device.ordinal
+        };
+        if !launches.iter().all(suits) {
+            host::log!(
+                "launch of `{}` on several devices: the entries must have the same kernel, grid, block and shared \
+                 memory, and streams of different devices",
+                ready.function.kernel.name()
+            );
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        launches.push((ready, stream));
+    }
+    let joins = |skipped: c_uint| count > 1 && flags & skipped == 0;
+    submit::launch_on_devices(
+        &launches,
+        joins(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC),
+        joins(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC),
+    )
 }
 
 /// Returns the function for a call of CUDA 2.0, which needs a current context.
@@ -349,6 +401,10 @@ exports! {
             std::ptr::null_mut(),
             kept,
         )
+    }
+
+    fn cuLaunchCooperativeKernelMultiDevice [c] (list: *mut CUDA_LAUNCH_PARAMS, count: c_uint, flags: c_uint) {
+        launch_on_devices(c, list, count, flags)
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {

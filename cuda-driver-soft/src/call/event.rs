@@ -65,11 +65,18 @@ pub(crate) fn record(handle: usize, stream: &StreamRef, flags: u32) -> Result<()
     record_on(&event, stream)
 }
 
+/// Returns `CUDA_ERROR_INVALID_HANDLE` if the contexts of an event and a stream differ.
+pub(crate) fn check_context(event: &Event, stream: &StreamRef) -> Result<()> {
+    if *event.context()? == *stream.context {
+        Ok(())
+    } else {
+        Err(Error::CUDA_ERROR_INVALID_HANDLE)
+    }
+}
+
 /// Records an event on a stream. Returns `CUDA_ERROR_INVALID_HANDLE` if their contexts differ.
 pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
-    if *event.context()? != *stream.context {
-        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
-    }
+    check_context(event, stream)?;
     match capture::record(stream.key())? {
         Some(captured) => event.set_captured(captured),
         None => event.record(|work| stream.submit(&[], work, 0)),

@@ -19,7 +19,7 @@ use crate::operation::region::{Base, Extent, Side, copy_rows};
 use crate::operation::staged::{Staged, can_be_staged};
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{HostFunction, Operation};
-use crate::queue::scheduler::{observe_fault, scheduler};
+use crate::queue::scheduler::{TaskId, observe_fault, scheduler};
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::trace::{self, Job};
@@ -253,6 +253,32 @@ pub(crate) fn launch(ready: ReadyLaunch, mut attributes: Attributes, packed: boo
     let (work, cost) = ready.work()?;
     let work = recorded(work, || Some(timeline::submit_kernel(&ready, stream)));
     stream.submit(&[], work, cost);
+    Ok(())
+}
+
+/// Submits the launches of one kernel on several devices, each with the stream that it runs on. With `joins_before`, each
+/// launch waits for the earlier work of all these streams; with `joins_after`, later work of these streams waits for all
+/// launches.
+pub(crate) fn launch_on_devices(
+    launches: &[(ReadyLaunch, StreamRef)],
+    joins_before: bool,
+    joins_after: bool,
+) -> Result<()> {
+    // If one launch fails, none is submitted.
+    let works: Vec<_> = launches.iter().map(|(ready, _)| ready.work()).collect::<Result<_>>()?;
+    let join = |after: &[TaskId]| -> Vec<TaskId> {
+        let streams = launches.iter().map(|(_, stream)| stream);
+        streams.map(|stream| stream.submit(after, Work::Join, 0)).collect()
+    };
+    let earlier = if joins_before { join(&[]) } else { Vec::new() };
+    let launched = works.into_iter().zip(launches).map(|((work, cost), (ready, stream))| {
+        let work = recorded(work, || Some(timeline::submit_kernel(ready, stream)));
+        stream.submit(&earlier, work, cost)
+    });
+    let launched: Vec<_> = launched.collect();
+    if joins_after {
+        join(&launched);
+    }
     Ok(())
 }
 

@@ -26,6 +26,16 @@ pub(crate) fn most_blocks(function: &Function) -> u32 {
     }
 }
 
+/// Returns the number of blocks of a launch in each dimension. The grid of a kernel with `.blocksareclusters` counts
+/// clusters.
+pub(crate) fn blocks(function: &Function, grid: [u32; 3]) -> [u32; 3] {
+    let directives = function.kernel.directives();
+    match directives.reqnctapercluster.filter(|_| directives.blocksareclusters) {
+        Some(cluster) => [0, 1, 2].map(|i| grid[i].saturating_mul(cluster[i])),
+        None => grid,
+    }
+}
+
 /// Returns the cluster size of a launch from the requested size and the size that the kernel requires, or `None` for a
 /// launch without clusters. Returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` if the size does not suit the kernel or the grid,
 /// and `CUDA_ERROR_NOT_SUPPORTED` if the device has no clusters.
@@ -55,7 +65,7 @@ pub(crate) fn of_launch(
         (None, None) => return Ok(None),
         (Some(cluster), _) | (None, Some(cluster)) => cluster,
     };
-    if cluster.iter().zip(grid).any(|(&n, all)| n == 0 || all % n != 0) {
+    if cluster.iter().zip(blocks(function, grid)).any(|(&n, all)| n == 0 || all % n != 0) {
         return refuse("the grid is not a multiple of the cluster size");
     }
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();

@@ -104,7 +104,8 @@ fn check_resident(
     let resident = occupancy::blocks_per_multiprocessor(function, device, threads, shape.shared.into());
     let all = || device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) as usize;
     let most = u64::from(resident) * multiprocessors.map_or_else(all, <[u32]>::len) as u64;
-    let blocks = shape.grid.iter().fold(1u64, |all, &n| all.saturating_mul(n.into()));
+    let blocks = cluster::blocks(function, shape.grid);
+    let blocks = blocks.iter().fold(1u64, |all, &n| all.saturating_mul(n.into()));
     if blocks <= most {
         return Ok(());
     }
@@ -227,7 +228,7 @@ pub(crate) fn check(
         Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
         Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
     ];
-    if !within(shape.grid, GRID, device) {
+    if !within(cluster::blocks(&function, shape.grid), GRID, device) {
         return invalid("a grid dimension is 0 or above the device's limit");
     }
     if check_block(shape.block, &function, device).is_err() {
@@ -240,6 +241,15 @@ pub(crate) fn check(
         .is_some_and(|required| required.map(|n| n.max(1)) != shape.block)
     {
         return invalid("the kernel requires another block size (.reqntid)");
+    }
+    if shape.shared > function.max_dynamic_shared() && shape.cooperative {
+        host::log!(
+            "cooperative launch of `{}`: {} bytes of dynamic shared memory exceed \
+             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+            function.kernel.name(),
+            shape.shared
+        );
+        return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     }
     if shape.shared > function.max_dynamic_shared() {
         return invalid("the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES");
@@ -350,17 +360,16 @@ impl ReadyLaunch {
             observers,
             ..self.context.launch_options()
         };
+        let blocks = cluster::blocks(&self.function, self.shape.grid);
         let launch = Launch {
             kernel: self.function.kernel.clone(),
-            grid: self.shape.grid,
+            grid: blocks,
             block: self.shape.block,
             dynamic_shared: self.shape.shared,
             params: self.params.clone(),
             options,
         };
-        let threads: u64 = self
-            .shape
-            .grid
+        let threads = blocks
             .iter()
             .chain(&self.shape.block)
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));

@@ -205,6 +205,8 @@ pub struct Directives {
     pub noreturn: bool,
     /// `.reqnctapercluster`
     pub reqnctapercluster: Option<[u32; 3]>,
+    /// `.blocksareclusters`
+    pub blocksareclusters: bool,
     /// `.explicitcluster`
     pub explicitcluster: bool,
     /// `.maxclusterrank`

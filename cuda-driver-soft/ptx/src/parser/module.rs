@@ -198,7 +198,6 @@ impl Parser<'_> {
     /// Parses the directives between a function's parameters and its body.
     fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
-        let mut blocks_are_clusters = false;
         while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
             let requirement = DIRECTIVES.iter().find(|(name, ..)| name.as_bytes() == self.word());
@@ -212,7 +211,7 @@ impl Parser<'_> {
                 }
                 b".noreturn" if !entry && !directives.noreturn => directives.noreturn = true,
                 b".explicitcluster" if entry => directives.explicitcluster = true,
-                b".blocksareclusters" if entry => blocks_are_clusters = true,
+                b".blocksareclusters" if entry => directives.blocksareclusters = true,
                 b".abi_preserve" | b".abi_preserve_control" if !entry => {
                     self.lexer.bump();
                     self.literal()?;
@@ -253,7 +252,7 @@ impl Parser<'_> {
             let message = "Conflicting directives: .reqnctapercluster and .maxclusterrank cannot both be specified";
             self.report(Severity::Error, self.pos(), message.to_owned());
         }
-        if blocks_are_clusters && (directives.reqntid.is_none() || directives.reqnctapercluster.is_none()) {
+        if directives.blocksareclusters && (directives.reqntid.is_none() || directives.reqnctapercluster.is_none()) {
             let message = ".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'";
             self.report(Severity::Error, self.pos(), message.to_owned());
         }
