@@ -9,7 +9,7 @@ use crate::{call, ok};
 /// Bytes per tile of an array, and the alignment of its memory.
 pub(super) const TILE: usize = 64 << 10;
 
-/// Creates memory on the device for this usage.
+/// Creates memory on the device, with flags like `CU_MEM_CREATE_USAGE_TILE_POOL`.
 pub(super) fn memory(bytes: usize, usage: u32) -> CUmemGenericAllocationHandle {
     let mut props = CUmemAllocationProp {
         type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -30,7 +30,7 @@ fn square() -> CUarray {
     array
 }
 
-/// Returns a context and a stream if the device has arrays with deferred mapping.
+/// Returns a context and a stream if the device has arrays with deferred mapping; otherwise reports that it has none.
 fn start() -> Option<(Gpu, CUstream)> {
     let gpu = Gpu::new();
     let (mut has, mut stream) = (0, null_mut());

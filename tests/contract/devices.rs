@@ -178,6 +178,7 @@ fn pci_addresses() {
         (c"FE:00", 1),
         (c"0000:FE:00.0", 101),
         (c"FE:00.0", 101),
+        // `0x` without digits is read as 0.
         (c"0000:FE:00.0x", 101),
     ] {
         is!(c, code, cuDeviceGetByPCIBusId(&raw mut device, wrong.as_ptr()));

@@ -526,7 +526,7 @@ struct Owners {
     ends: Vec<Function>,
 }
 
-/// Makes two owners of each type in `rows`, one after the other, and resets the counts.
+/// Makes an owner of each type in `rows`, then a second one of each, and resets the counts.
 fn owners_of<'a>(context: &Context, rows: impl Iterator<Item = &'a Row> + Clone) -> Owners {
     let mut all = Owners {
         owners: Vec::new(),
@@ -544,7 +544,7 @@ fn owners_of<'a>(context: &Context, rows: impl Iterator<Item = &'a Row> + Clone)
     all
 }
 
-/// Makes two owners of each type, one after the other, and resets the counts.
+/// Makes two owners of each type, and resets the counts.
 fn owners(context: &Context) -> Owners {
     owners_of(context, ROWS.iter())
 }

@@ -257,6 +257,7 @@ fn other_descriptors_are_refused() {
             ..Default::default()
         };
         for descriptor in [foreign, -1] {
+            // Opaque semaphores (1) and timeline semaphores (9) are imported from file descriptors.
             let code = match kind {
                 1 => 999,
                 9 if descriptor >= 0 => 999,

@@ -139,7 +139,7 @@ fn nodes_edges_and_queries() {
 #[test]
 fn edge_data() {
     if driver_version() < 12030 {
-        return needs("edge data: CUDA 12.3");
+        return needs("a driver of CUDA 12.3, which has edge data");
     }
     let s = Setup::new();
     let graph = s.graph();
