@@ -346,7 +346,9 @@ fn graphs_with_conditional_nodes() {
     let g = graph();
     let handle = conditionals.handle(g, Some(1));
     let (_, bodies) = conditionals.node(g, &[], handle, (IF, 1));
-    let (none, mode, mut captured) = (ptr::null(), CUstreamCaptureMode(0), ptr::null_mut());
+    let (none, mut captured) = (ptr::null(), ptr::null_mut());
+    // A capture in global mode would forbid calls of other tests in other threads.
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     let s = stream(1);
     is!(
         c,
@@ -499,11 +501,11 @@ fn a_handle_that_no_graph_has() {
 
 #[test]
 fn a_cycle_is_named() {
-    let conditionals = Conditionals::new();
+    let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
-    let first = conditionals.steps.digit(g, &[], 1);
-    let second = conditionals.steps.digit(g, &[first], 2);
+    let first = s.digit(g, &[], 1);
+    let second = s.digit(g, &[first], 2);
     is!(c, 0, cuGraphAddDependencies(g, &raw const second, &raw const first, 1));
     let structure = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     let (result, node) = refused(g);
