@@ -1,4 +1,7 @@
 //! Tests of contexts: a thread's stack, destroyed contexts, queries and limits.
+//!
+//! Tests that use the handle of a destroyed context run alone in a process, because another thread's new context may
+//! reuse the address of the destroyed one.
 
 use std::ptr;
 
@@ -102,50 +105,53 @@ fn wrong_arguments() {
 
 #[test]
 fn destroyed_twice_while_another_is_current() {
-    driver();
-    let mut c = Codes::new();
-    let first = create();
-    let second = create();
-    is!(c, 0, cuCtxDestroy(first));
-    is!(c, 709, cuCtxDestroy(first));
-    is!(c, 0, cuCtxDestroy(second));
+    child!("destroyed_twice_while_another_is_current", {
+        driver();
+        let mut c = Codes::new();
+        let first = create();
+        let second = create();
+        is!(c, 0, cuCtxDestroy(first));
+        is!(c, 709, cuCtxDestroy(first));
+        is!(c, 0, cuCtxDestroy(second));
+    });
 }
 
 #[test]
 fn destroyed_while_on_the_stack_twice() {
-    driver();
-    let mut c = Codes::new();
-    let a = create();
-    ok!(cuCtxPushCurrent(a));
-    is!(c, 0, cuCtxDestroy(a));
-    // Only the top entry was popped; the stale handle below it stays current.
-    c.that(current() == a, || "the stale handle is not current".to_owned());
-    let mut address = 0;
-    is!(c, 709, cuMemAlloc(&raw mut address, 4));
-    is!(c, 709, cuCtxSynchronize());
-    is!(c, 709, cuMemFree(0));
-    is!(c, 709, cuMemFreeHost(ptr::null_mut()));
-    is!(c, 709, cuCtxDetach(a));
-    // Destroying the context again returns the same code while its handle is current.
-    is!(c, 709, cuCtxDestroy(a));
-    // Queries of the destroyed context still work.
-    let (mut device, mut flags) = (-1, 77);
-    is!(c, 0, cuCtxGetDevice(&raw mut device));
-    c.that(device == 0, || format!("device {device}"));
-    is!(c, 0, cuCtxGetFlags(&raw mut flags));
-    is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
-    c.that(current().is_null(), || "the stale handle was not popped".to_owned());
-    is!(c, 201, cuMemAlloc(&raw mut address, 4));
-    // NVIDIA's driver reads freed memory here, and returns either code.
-    let code = call!(cuCtxDestroy(a)).0;
-    c.that(matches!(code, 201 | 709), || {
-        format!("cuCtxDestroy of a destroyed context: {code}")
+    child!("destroyed_while_on_the_stack_twice", {
+        driver();
+        let mut c = Codes::new();
+        let a = create();
+        ok!(cuCtxPushCurrent(a));
+        is!(c, 0, cuCtxDestroy(a));
+        // Only the top entry was popped; the stale handle below it stays current.
+        c.that(current() == a, || "the stale handle is not current".to_owned());
+        let mut address = 0;
+        is!(c, 709, cuMemAlloc(&raw mut address, 4));
+        is!(c, 709, cuCtxSynchronize());
+        is!(c, 709, cuMemFree(0));
+        is!(c, 709, cuMemFreeHost(ptr::null_mut()));
+        is!(c, 709, cuCtxDetach(a));
+        // Destroying the context again returns the same code while its handle is current.
+        is!(c, 709, cuCtxDestroy(a));
+        // Queries of the destroyed context still work.
+        let (mut device, mut flags) = (-1, 77);
+        is!(c, 0, cuCtxGetDevice(&raw mut device));
+        c.that(device == 0, || format!("device {device}"));
+        is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
+        c.that(current().is_null(), || "the stale handle was not popped".to_owned());
+        is!(c, 201, cuMemAlloc(&raw mut address, 4));
+        // NVIDIA's driver reads freed memory here, and returns either code.
+        let code = call!(cuCtxDestroy(a)).0;
+        c.that(matches!(code, 201 | 709), || {
+            format!("cuCtxDestroy of a destroyed context: {code}")
+        });
     });
 }
 
 #[test]
 fn calls_with_the_handle_of_a_destroyed_context() {
-    // Alone in its process: another thread's new context may reuse the address of the destroyed one.
     child!("calls_with_the_handle_of_a_destroyed_context", {
         driver();
         let mut c = Codes::new();
@@ -214,20 +220,22 @@ fn peers_on_one_device() {
 
 #[test]
 fn destroyed_on_another_thread() {
-    driver();
-    let mut c = Codes::new();
-    let a = create();
-    let handle = a as usize;
-    std::thread::spawn(move || {
+    child!("destroyed_on_another_thread", {
+        driver();
         let mut c = Codes::new();
-        is!(c, 0, cuCtxDestroy(handle as CUcontext));
-    })
-    .join()
-    .expect("the other thread's calls");
-    c.that(current() == a, || "the stale handle is not current".to_owned());
-    let mut address = 0;
-    is!(c, 709, cuMemAlloc(&raw mut address, 4));
-    is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
+        let a = create();
+        let handle = a as usize;
+        std::thread::spawn(move || {
+            let mut c = Codes::new();
+            is!(c, 0, cuCtxDestroy(handle as CUcontext));
+        })
+        .join()
+        .expect("the other thread's calls");
+        c.that(current() == a, || "the stale handle is not current".to_owned());
+        let mut address = 0;
+        is!(c, 709, cuMemAlloc(&raw mut address, 4));
+        is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
+    });
 }
 
 #[test]
