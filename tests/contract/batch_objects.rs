@@ -108,14 +108,18 @@ fn fills_of_rows_in_a_stream() {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
     let mut rows = PitchedBuffer::<u32>::alloc(&context, 3, 2).expect("memory");
-    // SAFETY: the buffer lives until the stream is done, and the fills are in order.
-    unsafe {
-        rows.fill_u32_async(0x0101_0101, &stream).expect("a fill");
-        rows.fill_u16_async(0x0202, &stream).expect("a fill");
-        rows.fill_u8_async(3, &stream).expect("a fill");
-    }
-    stream.synchronize().expect("their end");
-    assert_eq!(rows.to_vec().expect("a copy"), [0x0303_0303; 6]);
+    // SAFETY: the buffer lives until the stream is done.
+    unsafe { rows.fill_u32_async(0x0102_0304, &stream) }.expect("a fill");
+    stream.synchronize().expect("its end");
+    assert_eq!(rows.to_vec().expect("a copy"), [0x0102_0304; 6]);
+    // SAFETY: as above.
+    unsafe { rows.fill_u16_async(0x0506, &stream) }.expect("a fill");
+    stream.synchronize().expect("its end");
+    assert_eq!(rows.to_vec().expect("a copy"), [0x0506_0506; 6]);
+    // SAFETY: as above.
+    unsafe { rows.fill_u8_async(7, &stream) }.expect("a fill");
+    stream.synchronize().expect("its end");
+    assert_eq!(rows.to_vec().expect("a copy"), [0x0707_0707; 6]);
     let mut bytes = PitchedBuffer::<u8>::alloc(&context, 3, 2).expect("memory");
     // SAFETY: the fill is rejected.
     let wrong = unsafe { bytes.fill_u16_async(0, &stream) };

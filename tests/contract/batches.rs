@@ -85,17 +85,17 @@ fn batched_copies() {
             c.is($code, "cuMemcpyBatchAsync", got);
         }};
     }
-    batch!(0, 3, 3, stream);
-    ok!(cuStreamSynchronize(stream));
-    let got = gpu.read::<u32>(to, 3072);
-    assert_eq!(got[..16], data[16..32]);
-    assert_eq!(got[16..18], [0, 0]);
-    assert_eq!(got[1024..1040], host);
-    assert_eq!(got[2048..2080], data[..32]);
-    batch!(0, 3, 1, stream);
-    ok!(cuStreamSynchronize(stream));
-    batch!(0, 3, 1, 2 as CUstream);
-    ok!(cuStreamSynchronize(2 as CUstream));
+    let mut expected = vec![0_u32; 3072];
+    expected[..16].copy_from_slice(&data[16..32]);
+    expected[1024..1040].copy_from_slice(&host);
+    expected[2048..2080].copy_from_slice(&data[..32]);
+    for (attributes, stream) in [(3, stream), (1, stream), (1, 2 as CUstream)] {
+        ok!(cuMemsetD8(to, 0, 3072 * 4));
+        ok!(cuCtxSynchronize());
+        batch!(0, 3, attributes, stream);
+        ok!(cuStreamSynchronize(stream));
+        assert_eq!(gpu.read::<u32>(to, 3072), expected, "{attributes} attributes");
+    }
     for legacy in [ptr::null_mut(), 1 as CUstream] {
         batch!(1, 3, 1, legacy);
     }
