@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use cuda_driver::sys::*;
@@ -38,25 +38,23 @@ impl Gate {
 }
 
 unsafe extern "system" fn wait_for_gate(data: *mut c_void) {
-    // SAFETY: `waits` keeps the gate until the stream is done.
+    // SAFETY: `waits` passes a gate that is never freed.
     unsafe { &*data.cast::<Gate>() }.wait(Duration::from_secs(90));
 }
 
 /// Returns true if `call` waited for the work that was queued in `stream` before it. A watchdog opens the gate after
 /// `patience`, so that a call that waits returns.
 fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
-    let gate = Arc::new(Gate::default());
+    // Leaked, because the host function still uses the gate if `call` panics.
+    let gate: &'static Gate = Box::leak(Box::new(Gate::default()));
     ok!(cuLaunchHostFunc(
         stream,
         Some(wait_for_gate),
-        Arc::as_ptr(&gate).cast_mut().cast()
+        ptr::from_ref(gate).cast_mut().cast()
     ));
-    let watchdog = std::thread::spawn({
-        let gate = Arc::clone(&gate);
-        move || {
-            gate.wait(patience);
-            gate.open();
-        }
+    let watchdog = std::thread::spawn(move || {
+        gate.wait(patience);
+        gate.open();
     });
     call();
     let waited = gate.is_open();
