@@ -71,6 +71,15 @@ pub(crate) fn architecture() -> i32 {
     10 * major + minor
 }
 
+/// Returns true if the first device has at least this architecture; otherwise reports that the test needs one.
+pub(crate) fn has_architecture(least: i32) -> bool {
+    let has = architecture() >= least;
+    if !has {
+        needs(&format!("a device of sm_{least} or later"));
+    }
+    has
+}
+
 /// Returns true if the driver under test is the software driver, by its device's name.
 pub(crate) fn is_software() -> bool {
     driver();

@@ -2,6 +2,7 @@
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
+use crate::common::has_architecture;
 use crate::common::values::Random;
 
 const FILE: &str = "asynchronous.sm_80.ptx";
@@ -13,6 +14,9 @@ fn words(count: usize, seed: u64) -> Vec<u32> {
 
 #[test]
 fn copies_in_groups() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "copy_groups");
     for threads in [32_usize, 96, 128] {
@@ -35,6 +39,9 @@ fn copies_in_groups() {
 
 #[test]
 fn copies_with_a_shorter_source() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "copy_parts");
     let input = words(256, 2);
@@ -55,6 +62,9 @@ fn copies_with_a_shorter_source() {
 
 #[test]
 fn barriers_in_memory() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_rounds");
     for threads in [1_usize, 32, 100, 256] {
@@ -71,6 +81,9 @@ fn barriers_in_memory() {
 
 #[test]
 fn barriers_that_wait_for_copies() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_copies");
     let input = words(10 * 128, 4);
@@ -87,6 +100,9 @@ fn barriers_that_wait_for_copies() {
 
 #[test]
 fn pending_counts_of_a_barrier() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_counts");
     let out = gpu.alloc(20);
@@ -96,6 +112,9 @@ fn pending_counts_of_a_barrier() {
 
 #[test]
 fn a_cluster_of_one_block() {
+    if !has_architecture(90) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("cluster.ptx", "alone");
     let out = gpu.alloc(1024);
@@ -106,6 +125,9 @@ fn a_cluster_of_one_block() {
 
 #[test]
 fn transactions_of_a_barrier() {
+    if !has_architecture(90) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("cluster.ptx", "transactions");
     let out = gpu.alloc(16);

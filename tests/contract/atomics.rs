@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::arguments;
 use crate::common::gpu::{Gpu, Plain};
+use crate::common::has_architecture;
 use crate::common::values::Random;
 
 fn wide(count: usize, seed: u64) -> Vec<u64> {
@@ -160,6 +161,9 @@ fn sums_of_floating_point_numbers() {
     let sum: f32 = input.iter().sum();
     assert_eq!(gpu.read::<f32>(sums, 2), [sum, sum + 0.25]);
 
+    if !has_architecture(60) {
+        return;
+    }
     let kernel = gpu.kernel("atomics.sm_60.ptx", "add_f64");
     let input: Vec<f64> = input.iter().map(|x| f64::from(*x) * 1.0e10).collect();
     let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f64, 1.0]));
@@ -181,6 +185,9 @@ fn half(value: u32) -> u16 {
 
 #[test]
 fn sums_of_halves() {
+    if !has_architecture(70) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let values: Vec<u32> = (0..256).map(|i| i % 7).collect();
     let sum = values.iter().sum::<u32>();
@@ -214,6 +221,9 @@ fn compare_and_swap_in_a_loop() {
     let expected = input.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert_eq!(gpu.read::<f64>(best, 1), [expected]);
 
+    if !has_architecture(70) {
+        return;
+    }
     let kernel = gpu.kernel("atomics.sm_70.ptx", "min_u16");
     let input: Vec<u16> = (0..512).map(|_| (random.word() >> 16) as u16 | 9).collect();
     for place in [0, 1] {
@@ -258,6 +268,9 @@ fn through_generic_pointers() {
 
 #[test]
 fn other_scopes() {
+    if !has_architecture(60) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.sm_60.ptx", "scopes");
     let (cells, wide) = (gpu.upload(&[0_u32; 6]), gpu.upload(&[0_u64; 6]));
@@ -269,6 +282,9 @@ fn other_scopes() {
 
 #[test]
 fn vectors() {
+    if !has_architecture(90) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("vectors.ptx", "add_vectors");
     let (sums, old) = (gpu.upload(&[0.0_f32; 8]), gpu.alloc(256));

@@ -42,6 +42,9 @@ fn steps(mut a: Vec<u32>, threads: usize, rounds: u32) -> Vec<u32> {
 
 #[test]
 fn barriers_of_a_grid() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     for (blocks, threads, rounds) in [(1, 32, 4), (16, 64, 10), (130, 96, 6)] {
@@ -60,6 +63,9 @@ fn barriers_of_a_grid() {
 
 #[test]
 fn grids_on_several_streams_have_separate_barriers() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     let input: Vec<u32> = (0..8 * 64).collect();
@@ -83,6 +89,9 @@ fn grids_on_several_streams_have_separate_barriers() {
 
 #[test]
 fn other_launches_have_no_grid_barrier() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "is_cooperative");
     let out = gpu.alloc(4);
@@ -94,6 +103,9 @@ fn other_launches_have_no_grid_barrier() {
 
 #[test]
 fn reserved_and_kernel_shared_memory_are_separate() {
+    if !has_architecture(80) {
+        return;
+    }
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "reserved_shared");
     let (blocks, threads) = (20_u32, 256_u32);
