@@ -5,7 +5,7 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
+use crate::common::{Codes, driver_version, needs};
 use crate::graph_tools::{Steps, begin, edges, end, event, graph, instantiate, kinds, status, stream};
 use crate::{child, is, ok};
 
@@ -327,6 +327,10 @@ fn the_null_stream_during_a_capture() {
 
 #[test]
 fn capture_to_an_existing_graph() {
+    // CUDA 12.3 added cuStreamBeginCaptureToGraph.
+    if driver_version() < 12030 {
+        return needs("a driver of CUDA 12.3");
+    }
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;
