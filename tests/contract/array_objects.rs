@@ -374,28 +374,29 @@ fn arrays_without_memory() {
     let device = Device::first().expect("a device");
     let shape = ArrayShape::d2(64, 64);
     let (format, channels) = (f32::FORMAT, f32::CHANNELS);
-    // SAFETY: the array is not used in copies.
-    match unsafe { Array::<f32>::unmapped(&context, shape, format, channels) } {
-        Ok(array) => {
-            let memory = array.memory_requirements(device).expect("requirements");
-            assert!(memory.size >= 64 * 64 * 4 && memory.alignment > 0, "{memory:?}");
-        }
-        Err(error) => needs(&format!("arrays with deferred mapping: {error}")),
+    let attributes = device.attributes();
+    if attributes.deferred_mapping_cuda_array_supported() == Ok(true) {
+        // SAFETY: the array is not used in copies.
+        let array = unsafe { Array::<f32>::unmapped(&context, shape, format, channels) }.expect("an array");
+        let memory = array.memory_requirements(device).expect("requirements");
+        assert!(memory.size >= 64 * 64 * 4 && memory.alignment > 0, "{memory:?}");
+        // SAFETY: as above.
+        let array = unsafe { MipmappedArray::<f32>::unmapped(&context, shape, 2, format, channels) };
+        let array = array.expect("an array");
+        let memory = array.memory_requirements(device).expect("requirements");
+        assert!(memory.size >= 64 * 64 * 4 && memory.alignment > 0, "{memory:?}");
+    } else {
+        needs("arrays with deferred mapping");
     }
-    // SAFETY: as above.
-    match unsafe { MipmappedArray::<f32>::unmapped(&context, shape, 2, format, channels) } {
-        Ok(array) => drop(array.memory_requirements(device).expect("requirements")),
-        Err(error) => needs(&format!("arrays with deferred mapping: {error}")),
-    }
-    match Array::<f32>::new(&context, shape.sparse()) {
-        Ok(array) => {
-            let tile = array.sparse_properties().expect("properties").tileExtent;
-            assert!(tile.width > 0 && tile.height > 0 && tile.depth > 0, "{tile:?}");
-            // Copies to tiles without memory are dropped.
-            array.copy_from(&[1.0; 64 * 64]).expect("a copy");
-            context.synchronize().expect("no fault");
-        }
-        Err(error) => needs(&format!("sparse arrays: {error}")),
+    if attributes.sparse_cuda_array_supported() == Ok(true) {
+        let array = Array::<f32>::new(&context, shape.sparse()).expect("an array");
+        let tile = array.sparse_properties().expect("properties").tileExtent;
+        assert!(tile.width > 0 && tile.height > 0 && tile.depth > 0, "{tile:?}");
+        // Copies to tiles without memory are dropped.
+        array.copy_from(&[1.0; 64 * 64]).expect("a copy");
+        context.synchronize().expect("no fault");
+    } else {
+        needs("sparse arrays");
     }
 }
 
