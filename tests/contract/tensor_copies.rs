@@ -226,8 +226,8 @@ fn elements_outside_become_nan() {
     bench.done();
 }
 
-/// Bits of numbers for the f32 and tf32 types, which differ in rounding and in subnormal numbers: numbers that are
-/// exact in tf32, ones that round or overflow, infinities, a zero, and subnormal numbers.
+/// Bits of numbers for the f32 and tf32 types: numbers that are exact in tf32, ones that round or overflow, infinities,
+/// a zero, and subnormal numbers. Loads round to tf32, but even the `FTZ` types keep subnormal numbers.
 const SPECIAL: [u32; 16] = [
     0x3f80_0000,
     0x3f80_1000,

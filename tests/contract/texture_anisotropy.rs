@@ -59,7 +59,7 @@ struct Case<'a> {
     results: Vec<&'a str>,
     /// The value of one unit of the results.
     unit: f32,
-    /// The largest difference in units. Some roundings are unknown, and directions are known to 2/64.
+    /// The largest allowed difference in units: some roundings are unknown, and directions are known to 2/64.
     most: i32,
 }
 

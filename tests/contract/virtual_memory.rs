@@ -361,7 +361,7 @@ fn kernel_reads_read_only_memory() {
     ok!(cuMemAddressFree(base, GRANULE));
 }
 
-/// A copy with attributes that reads its source during the call refuses read-only memory, as other copies do.
+/// Copies with attributes to read-only memory fail, also those that read their source during the call.
 #[test]
 fn copies_with_attributes_to_read_only_memory() {
     if driver_version() < 13020 {
