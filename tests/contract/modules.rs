@@ -1,6 +1,6 @@
 //! Tests of modules, their functions and variables.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::ptr;
 
 use cuda_driver::sys::*;
@@ -383,7 +383,7 @@ fn function_attributes() {
 }
 
 #[test]
-fn parameter_offsets() {
+fn parameter_offsets_and_the_module_of_a_function() {
     let mut gpu = Gpu::new();
     if crate::common::driver_version() < 12040 {
         return crate::common::needs("a driver of CUDA 12.4 or later for cuFuncGetParamInfo");
@@ -406,5 +406,8 @@ fn parameter_offsets() {
     is!(c, 1, cuFuncGetParamInfo(function, 0, ptr::null_mut(), &raw mut size));
     let mut module: CUmodule = ptr::null_mut();
     is!(c, 0, cuFuncGetModule(&raw mut module, function));
-    let _: *mut c_void = module.cast();
+    let (_, bytes) = gpu.global(module, "param_none_ran");
+    c.that(bytes == 4, || {
+        format!("param_none_ran of the function's module has {bytes} bytes, expected 4")
+    });
 }

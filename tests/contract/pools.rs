@@ -243,7 +243,7 @@ fn attributes() {
 
 #[test]
 fn the_current_pool() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
     let own = pool(0);
@@ -275,7 +275,6 @@ fn the_current_pool() {
     is!(c, 0, cuStreamSynchronize(stream));
 
     is!(c, 1, cuMemPoolDestroy(default_pool()));
-    let _ = &mut gpu;
     is!(c, 0, cuStreamDestroy(stream));
 }
 

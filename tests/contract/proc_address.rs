@@ -11,13 +11,13 @@ use crate::is;
 use cuda_driver::sys::CUdriverProcAddressQueryResult as Status;
 
 /// Returns the address and the status for a name; expects the code `CUDA_SUCCESS`.
-fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, Option<u32>) {
+fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, u32) {
     let mut pointer = ptr::null_mut();
     let mut status = Status(0x7777);
     // SAFETY: the name is NUL-terminated and both outputs are valid for the writes.
     let code = unsafe { cuGetProcAddress(name.as_ptr(), &raw mut pointer, version, flags, &raw mut status) };
     c.is(0, &format!("cuGetProcAddress({name:?}, {version}, {flags})"), code.0);
-    (pointer, Some(status.0))
+    (pointer, status.0)
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn every_function_at_its_own_version() {
         }
         let base = std::ffi::CString::new(function.base()).expect("no NUL byte in a name");
         let (pointer, status) = ask(&mut c, &base, function.since() as i32, 0);
-        c.that(!pointer.is_null() && status == Some(0), || {
-            format!("{}: status {status:?}", function.name())
+        c.that(!pointer.is_null() && status == 0, || {
+            format!("{}: status {status}", function.name())
         });
         asked += 1;
     }
@@ -44,8 +44,8 @@ fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
     let (old, status) = ask(&mut c, c"cuMemAlloc", 2000, 0);
-    c.that(!old.is_null() && status == Some(0), || {
-        format!("cuMemAlloc at 2.0: {old:?}, status {status:?}")
+    c.that(!old.is_null() && status == 0, || {
+        format!("cuMemAlloc at 2.0: {old:?}, status {status}")
     });
     let (new, _) = ask(&mut c, c"cuMemAlloc", 3020, 0);
     let (newest, _) = ask(&mut c, c"cuMemAlloc", version, 0);
@@ -60,17 +60,17 @@ fn unknown_names_and_versions() {
     let mut c = Codes::new();
     for name in [c"cuNoSuchFunction", c"", c"cuMemAlloc_v2"] {
         let (pointer, status) = ask(&mut c, name, version, 0);
-        c.that(pointer.is_null() && status == Some(1), || {
-            format!("{name:?}: {pointer:?}, status {status:?}, expected null and 1")
+        c.that(pointer.is_null() && status == 1, || {
+            format!("{name:?}: {pointer:?}, status {status}, expected null and 1")
         });
     }
     let (pointer, status) = ask(&mut c, c"cuMemAllocAsync", 11000, 0);
-    c.that(pointer.is_null() && status == Some(2), || {
-        format!("cuMemAllocAsync at 11.0: {pointer:?}, status {status:?}, expected null and 2")
+    c.that(pointer.is_null() && status == 2, || {
+        format!("cuMemAllocAsync at 11.0: {pointer:?}, status {status}, expected null and 2")
     });
     let (pointer, status) = ask(&mut c, c"cuInit", 0, 0);
-    c.that(pointer.is_null() && status == Some(2), || {
-        format!("cuInit at version 0: {pointer:?}, status {status:?}, expected null and 2")
+    c.that(pointer.is_null() && status == 2, || {
+        format!("cuInit at version 0: {pointer:?}, status {status}, expected null and 2")
     });
 
     // The status may be NULL.
@@ -131,8 +131,8 @@ fn flags() {
     c.that(init == same, || "flag 2 chooses another cuInit".to_owned());
     // A version from before the first per-thread variant has none.
     let (early, status) = ask(&mut c, c"cuMemcpyHtoD", 6000, 2);
-    c.that(early.is_null() && status == Some(2), || {
-        format!("cuMemcpyHtoD at 6.0 with flag 2: {early:?}, status {status:?}, expected null and 2")
+    c.that(early.is_null() && status == 2, || {
+        format!("cuMemcpyHtoD at 6.0 with flag 2: {early:?}, status {status}, expected null and 2")
     });
 
     let mut pointer = ptr::dangling_mut::<c_void>();

@@ -162,7 +162,7 @@ fn lane_of(product: usize, line: usize) -> usize {
 }
 
 #[test]
-fn products_of_four_quads() {
+fn products_of_four_quad_pairs() {
     if architecture() < 70 {
         return needs("a device of sm_70 or later, which has matrix products");
     }

@@ -89,6 +89,13 @@ fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 
     texels
 }
 
+/// Returns a hash of samples: FNV-1a, but over words.
+fn digest(samples: &[[u32; 4]]) -> u64 {
+    samples.iter().flatten().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+        (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// Returns the bytes of the image for a format. For BC6H and BC7, it has blocks of every mode.
 fn image(format: CUarray_format) -> Vec<u8> {
     const MODES: [u8; 16] = [0, 1, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 3];
@@ -176,10 +183,7 @@ fn compressed_blocks() {
             handle
         };
         let texels = texels(&mut gpu, handle, 16, count);
-        let mixed = texels.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
-            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
-        });
-        assert_eq!(mixed, hash, "{name}: {:x?}", &texels[..16]);
+        assert_eq!(digest(&texels), hash, "{name}: {:x?}", &texels[..16]);
         let mut descriptor = MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
         ok!(cuArray3DGetDescriptor(descriptor.as_mut_ptr(), array));
         // SAFETY: zeros are a valid value of every member, and the call wrote them.
@@ -403,10 +407,7 @@ fn filters_and_borders() {
             handle,
             &points,
         );
-        let mixed = samples.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
-            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
-        });
-        if mixed != hash {
+        if digest(&samples) != hash {
             wrong.push(format!(
                 "{name} filter {filter} mode {mode} flags {flags}: {:x?}",
                 &samples[..3]

@@ -125,7 +125,9 @@ fn levels_match_a_gpus() {
         ("cube", 3, of(2, 64, 7, CUDA_ARRAY3D_CUBEMAP), solid),
     ];
     let mut wrong = String::new();
+    let mut lines = 0;
     for line in include_str!("textures/gradients.txt").lines().skip(1) {
+        lines += 1;
         let mut words = line.split_whitespace();
         let name = words.next().expect("a geometry");
         let pattern = words.next().and_then(|word| word.parse().ok()).expect("a pattern");
@@ -154,5 +156,6 @@ fn levels_match_a_gpus() {
     for (_, _, handle, _) in geometries {
         destroy_with_array(handle);
     }
+    assert_eq!(lines, 16, "four patterns for each of four geometries");
     assert!(wrong.is_empty(), "{wrong}");
 }

@@ -43,6 +43,9 @@ fn work_in_a_stream() {
     let mut captured = null_mut();
     is!(c, 0, cuStreamBeginCapture(stream, relaxed));
     is!(c, 0, cuStreamIsCapturing(stream, &raw mut status));
+    c.that(status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE, || {
+        format!("{status:?} during a capture, expected an active one")
+    });
     s.step(stream, 1);
     is!(c, 0, cuStreamEndCapture(stream, &raw mut captured));
     is!(c, 0, cuGraphDestroy(captured));

@@ -14,21 +14,21 @@ use crate::{arguments, ok};
 const HEAD: &str = ".version 8.6\n.target sm_90\n.address_size 64\n";
 const COMPLETION: &str = "mbarrier::complete_tx::bytes";
 
-/// Runs a kernel that loads a box, with `map` as its parameter, and compares the result with the model's for
-/// `described`.
-fn check(gpu: &Gpu, kernel: CUfunction, map: &Tensor, described: &Tensor, memory: &[u8], address: CUdeviceptr) {
+/// Runs a kernel that loads a box of a tensor at `address`, which holds `memory`, and compares the result with the
+/// model's.
+fn check(gpu: &Gpu, kernel: CUfunction, tensor: &Tensor, memory: &[u8], address: CUdeviceptr) {
     let at = [16, 2];
-    let elements = described.tile(&at, 0);
+    let elements = tensor.tile(&at, 0);
     let copy = Copy {
-        map: map.tiled(address),
-        bytes: described.signalled(&elements),
+        map: tensor.tiled(address),
+        bytes: tensor.signalled(&elements),
         at: &at,
         offsets: &[],
         start: 0,
     };
     let got = copy.load(gpu, kernel).expect("all bytes are signalled");
-    let difference = difference(&got, &described.loaded(memory, &elements));
-    assert_eq!(difference, None, "{described:?}");
+    let difference = difference(&got, &tensor.loaded(memory, &elements));
+    assert_eq!(difference, None, "{tensor:?}");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn maps_in_global_and_constant_memory() {
         let (kept, _) = gpu.global(module, "kept");
         gpu.write(kept, &tensor.tiled(address));
         let kernel = gpu.function(module, "k");
-        check(&gpu, kernel, &tensor, &tensor, &memory, address);
+        check(&gpu, kernel, &tensor, &memory, address);
     }
 }
 
