@@ -76,7 +76,7 @@ fn accepted() {
         ("8.5", "sm_52"),
         ("9.0", "sm_52"),
     ] {
-        // The CUDA versions whose drivers accept PTX 7.8, 8.0, 8.5 and 9.0 are these or older.
+        // The CUDA version of the first drivers that accept this PTX version.
         let least = match version {
             "7.8" => 11080,
             "8.0" => 12000,

@@ -297,7 +297,7 @@ fn registration() {
 
 #[test]
 fn the_size_of_the_print_buffer_is_fixed_by_a_launch() {
-    // In a child process, which captures the kernel's output.
+    // In a child process, so that the kernel's output is captured.
     child!("the_size_of_the_print_buffer_is_fixed_by_a_launch", {
         let mut gpu = Gpu::new();
         let mut c = Codes::new();

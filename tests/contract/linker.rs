@@ -309,7 +309,8 @@ fn definitions_of_several_sizes() {
     }
 }
 
-/// The verbose log of `cuLinkComplete` begins with the kernels of the last input.
+/// In the verbose log, the compiler names the kernels of each input in reverse order, and the linker begins with those
+/// of the last input.
 #[test]
 fn the_verbose_log_of_a_link() {
     let _gpu = Gpu::new();

@@ -374,7 +374,7 @@ fn rectangles() {
     c.is(1, "a row that ends beyond the pitch", copy(5, 1, [8, 0], [16, 12]));
     c.is(1, "out of range", copy(5, 3, [16, 0], [64, 0]));
     gpu.write(device, &[0_u8; 128]);
-    // A pitch of 0 stands for the offset in the row plus the width.
+    // A pitch of 0 means the offset in the row plus the width.
     c.is(0, "without a pitch", copy(5, 3, [0, 2], [0, 1]));
     let seen = gpu.read::<u8>(device, 19);
     let expected = [0, 3, 4, 5, 6, 7, 0, 10, 11, 12, 13, 14, 0, 17, 18, 19, 20, 21, 0];
@@ -416,7 +416,7 @@ fn several_attributes_of_a_pointer() {
         let seen = (kind, is_managed, size, ordinal);
         c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     }
-    // `cuPointerGetAttributes` gives the device address only while a context is current, and 0 otherwise.
+    // `cuPointerGetAttributes` writes the device address only while a context is current, and 0 otherwise.
     let mut names = [CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER];
     let mut seen = [7_u64; 2];
     let mut listed = |index: usize| {

@@ -118,7 +118,7 @@ fn addresses_do_not_change_with_the_initialisation() {
 fn unusual_versions_and_flags() {
     let version = driver_version();
     let mut c = Codes::new();
-    // The driver takes version -1 for one that is newer than every function.
+    // The driver treats version -1 as newer than every function.
     for base in [c"cuInit", c"cuMemAlloc", c"cuMemcpyHtoD"] {
         let (got, expected) = (ask(base, -1, 0), ask(base, version, 0));
         c.that(got == expected && got.1 == 0, || {
