@@ -403,7 +403,6 @@ fn the_error_log() {
     let valid = load_logged(&module("7.0", "sm_52", ".visible .entry k() { ret; }"), 4096);
     c.is(0, "a valid module", valid.code);
     c.that(valid.error.is_empty(), || valid.error.clone());
-    let _ = valid.info;
 }
 
 #[test]

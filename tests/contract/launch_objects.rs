@@ -115,8 +115,7 @@ macro_rules! received {
         stream.synchronize().expect("no fault");
         let by_pointers = out.to_vec().expect("a copy");
 
-        let mut again = DeviceBuffer::<u64>::zeroed(context, $count).expect("memory");
-        again.fill_u8(0).expect("a fill");
+        let again = DeviceBuffer::<u64>::zeroed(context, $count).expect("memory");
         let mut packed = ParamBuffer::new();
         packed.push(again.ptr());
         $( packed.push($argument); )+

@@ -21,25 +21,6 @@ fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, u3
 }
 
 #[test]
-fn every_function_at_its_own_version() {
-    let version = driver_version();
-    let mut c = Codes::new();
-    let mut asked = 0;
-    for &function in Function::ALL {
-        if i64::from(function.since()) > i64::from(version) || function.stream_mode() == StreamMode::PerThread {
-            continue;
-        }
-        let base = std::ffi::CString::new(function.base()).expect("no NUL byte in a name");
-        let (pointer, status) = ask(&mut c, &base, function.since() as i32, 0);
-        c.that(!pointer.is_null() && status == 0, || {
-            format!("{}: status {status}", function.name())
-        });
-        asked += 1;
-    }
-    c.that(asked > 300, || format!("only {asked} functions requested"));
-}
-
-#[test]
 fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
