@@ -34,8 +34,8 @@ struct Case {
 }
 
 impl Case {
-    /// Returns true if results equal the recorded ones: bit for bit, except where linear filters combine texels of each
-    /// level and then two levels.
+    /// Returns true if results equal the recorded ones: bit for bit, except with linear filters both within levels and
+    /// between them.
     ///
     /// The rounding of the weights is known there only to one part in 256, and the texels differ by about ten.
     fn agree(&self, recorded: &[u32], seen: &[u32]) -> bool {
@@ -260,9 +260,9 @@ pub(crate) fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DES
 
 /// Destroys a texture and its array or mipmapped array.
 ///
-/// Tests with many arrays do not leave them to the context: where other threads use the driver, `cuCtxDestroy` of a
-/// context with such arrays corrupted the heap of the process on an H200 with driver 580 (in 15 of 150 runs; in none of
-/// 36 after the tests had destroyed the arrays).
+/// Tests with many arrays destroy them and do not leave them to the context: on an H200 with driver 580, `cuCtxDestroy`
+/// of a context with many arrays corrupted the heap of the process while other threads used the driver (in 15 of 150
+/// runs; in none of 36 since the tests destroy the arrays).
 pub(crate) fn destroy_with_array(texture: u64) {
     // SAFETY: zeros are a valid value of every member.
     let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
