@@ -403,6 +403,7 @@ fn parameter_offsets_and_the_module_of_a_function() {
     }
     is!(c, 1, cuFuncGetParamInfo(function, 4, &raw mut offset, &raw mut size));
     is!(c, 0, cuFuncGetParamInfo(function, 0, &raw mut offset, ptr::null_mut()));
+    c.that(offset == 0, || format!("parameter 0 without a size: offset {offset}"));
     is!(c, 1, cuFuncGetParamInfo(function, 0, ptr::null_mut(), &raw mut size));
     let mut module: CUmodule = ptr::null_mut();
     is!(c, 0, cuFuncGetModule(&raw mut module, function));

@@ -71,6 +71,9 @@ fn calls_with_a_handle() {
         0,
         cuModuleGetGlobal(&raw mut address, &raw mut bytes, globals, c"pi".as_ptr())
     );
+    c.that(address != 0 && bytes == 8, || {
+        format!("pi at {address:#x} has {bytes} bytes, expected 8")
+    });
     let mut registers = 0;
     is!(
         c,
@@ -81,6 +84,7 @@ fn calls_with_a_handle() {
             kernel
         )
     );
+    c.that(registers > 0, || format!("{registers} registers"));
     is!(c, 0, cuEventRecord(start, stream));
     is!(c, 0, cuMemsetD32Async(out, 0, 3, stream));
     let mut arguments = arguments![a, a, out, 3_i32];
@@ -137,6 +141,9 @@ fn calls_with_a_handle() {
     let mut kind = 0_u32;
     let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), which, a));
+    c.that(kind == CUmemorytype::CU_MEMORYTYPE_DEVICE.0, || {
+        format!("memory type {kind}, expected that of device memory")
+    });
     is!(c, 0, cuMemFree(a));
     is!(c, 0, cuMemFree(out));
     is!(c, 0, cuEventDestroy(start));

@@ -40,6 +40,7 @@ fn calls_before_init() {
         is!(c, 0, cuDriverGetVersion(&raw mut number));
         c.that(number >= 11070, || format!("version {number}, expected 11070 or later"));
         is!(c, 0, cuGetErrorName(CUresult(100), &raw mut name));
+        c.that(!name.is_null(), || "no name of error 100".to_owned());
         let mut pointer: *mut c_void = ptr::null_mut();
         is!(
             c,
