@@ -10,7 +10,7 @@ use std::process::Command;
 
 use cuda_driver_sys::library::{ClaimedBy, LoadError, LoadErrorKind, Options, Source};
 use cuda_driver_sys::{CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default};
-use fakes::{configured, driver as fake, folder};
+use fakes::{configured, driver as fake, folder, needs};
 
 fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
     // SAFETY: the functions of the fake drivers have the types of the exports that they replace.
@@ -153,7 +153,7 @@ fn privileged_process_ignores_the_variable() {
     const NOBODY: u32 = 65534;
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        println!("needs root, to make a setuid program and start it as another user");
+        needs("root, to make a setuid program and start it as another user");
         return;
     }
     let Some(path) = fake("ignored_driver.so", &[]) else {
@@ -187,14 +187,15 @@ fn privileged_process_ignores_the_variable() {
     }
     std::fs::remove_file(&program).expect("this process owns the file");
     if matches!(&output, Err(error) if error.kind() == ErrorKind::PermissionDenied) {
-        println!("needs a folder for temporary files that other users can start programs in");
+        needs("a folder for temporary files that other users can start programs in");
         return;
     }
     let output = output.expect("this test starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("2 passed"), "{text}");
     if !text.contains(&format!("user {NOBODY} has the rights of 0\n")) {
-        println!("needs a folder for temporary files where setuid takes effect, and no emulator: {text}");
+        println!("{text}");
+        needs("a folder for temporary files where setuid takes effect, and no emulator");
         return;
     }
     assert!(!text.contains("ignored_driver"), "{text}");

@@ -3,7 +3,7 @@
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString, c_int};
 use std::fs::Permissions;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,6 +57,12 @@ pub(crate) fn configured(what: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// Reports that a test was skipped because this machine lacks `missing`. Prints directly to the standard error stream,
+/// because the harness hides the output of a passing test and CI lists these lines.
+pub(crate) fn needs(missing: &str) {
+    _ = writeln!(std::io::stderr(), "needs {missing}");
+}
+
 /// Builds the fake driver with some `--cfg`s, at a path below [`folder`]; prints a message and returns `None` if there
 /// is no compiler.
 pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
@@ -78,7 +84,7 @@ pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     }
     match rustc.output() {
         Err(error) => {
-            println!("needs rustc: {error}");
+            needs(&format!("rustc: {error}"));
             None
         }
         Ok(output) => {
