@@ -228,8 +228,8 @@ fn saxpy_is_the_readmes_program() {
     }
 }
 
-/// Runs an example, whose output must end with `Result = PASS` or begin with `needs`. If `CUDA_DRIVER` is unset, the
-/// software driver has `devices` devices.
+/// Runs an example, whose output must end with `Result = PASS` or begin with `needs`; reports what it needs. If
+/// `CUDA_DRIVER` is unset, the software driver has `devices` devices.
 fn passes_or_needs(name: &str, devices: &str) {
     let Some(path) = example(name) else { return };
     let mut command = Command::new(&path);
@@ -240,7 +240,9 @@ fn passes_or_needs(name: &str, devices: &str) {
     let out = text(&output.stdout);
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     assert!(out.ends_with("Result = PASS\n") || out.starts_with("needs "), "{out}");
-    print!("{out}");
+    out.lines()
+        .filter(|line| line.starts_with("needs "))
+        .for_each(needs::say);
 }
 
 #[test]
@@ -251,7 +253,18 @@ fn ipc_passes() {
 #[test]
 fn peer_passes_or_needs_two_devices() {
     passes_or_needs("peer", "2");
-    passes_or_needs("peer", "1");
+}
+
+#[test]
+fn peer_says_that_it_needs_two_devices() {
+    let Some(path) = example("peer") else { return };
+    let output = Command::new(path)
+        .env("CUDA_DRIVER", "software")
+        .env("CUDA_SOFT_DEVICES", "1")
+        .output()
+        .expect("the example starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "needs two devices\n");
 }
 
 #[test]
@@ -314,7 +327,7 @@ fn passes(name: &str) -> Option<String> {
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     let last = out.lines().last().unwrap_or_default();
     if last.starts_with("needs ") {
-        eprintln!("{last}");
+        needs::say(last);
         return None;
     }
     assert_eq!(last, "Result = PASS", "{out}");
