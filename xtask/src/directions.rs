@@ -179,7 +179,7 @@ fn functions(source: &str) -> Vec<Function> {
         while let Some(line) = lines.next_if(|line| line.is_empty() || line.starts_with(' ')) {
             if line == "    Returns" {
                 listing = true;
-            } else if line.trim() == "See Also" || line.trim() == "Notes" || line.trim() == "\"\"\"" {
+            } else if line.trim() == "See Also" || line.trim() == "Notes" {
                 listing = false;
             } else if listing
                 && !line.starts_with("     ")

@@ -63,11 +63,14 @@ fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
                 Owner::Nobody => None,
                 Owner::Caller => Some(format!("The caller owns {value}.")),
                 Owner::Other => Some(format!("The caller does not own {value}.")),
-                Owner::Parameter(name) => Some(format!(
-                    "{} belongs to `{}`.",
-                    value.replacen("the", "The", 1),
-                    names::parameter(name)
-                )),
+                Owner::Parameter(name) => {
+                    // Only "the returned …" begins with a letter; names begin with a backtick.
+                    let value = match value.strip_prefix('t') {
+                        Some(rest) => format!("T{rest}"),
+                        None => value,
+                    };
+                    Some(format!("{value} belongs to `{}`.", names::parameter(name)))
+                }
             }
         })
         .collect();
