@@ -27,7 +27,7 @@ const CRATES: &[&str] = &[
 ];
 
 /// The maximum number of files in a cycle of imports, even between a parent and its child modules.
-const LARGEST_CIRCLE: usize = 4;
+const LARGEST_CYCLE: usize = 4;
 
 /// A module's path inside its crate; empty for the crate root.
 type ModulePath = Vec<String>;
@@ -481,26 +481,26 @@ fn imports_go_through_allowed_doors() {
 }
 
 #[test]
-fn rooms_do_not_use_each_other_in_circles() {
+fn rooms_do_not_use_each_other_in_cycles() {
     for folder in CRATES {
         let allowed = allowed(&workspace().join(folder));
-        let circles = circles(&allowed);
-        assert!(circles.is_empty(), "{folder}/src/rooms.md allows cycles: {circles:?}");
+        let cycles = cycles(&allowed);
+        assert!(cycles.is_empty(), "{folder}/src/rooms.md allows cycles: {cycles:?}");
     }
 }
 
 #[test]
-fn circles_of_files_are_small_and_within_one_module() {
+fn cycles_of_files_are_small_and_within_one_module() {
     let mut wrong = Vec::new();
     let (mut count, mut largest) = (0, 0);
     for root in roots() {
         let imports = Crate::read(&workspace().join(&root)).imports();
-        for circle in circles(&imports) {
+        for cycle in cycles(&imports) {
             count += 1;
-            largest = largest.max(circle.len());
-            if circle.len() > LARGEST_CIRCLE || !is_family(&circle) {
-                let names: Vec<String> = circle.iter().map(|path| path.join("::")).collect();
-                wrong.push(format!("{root} ({} files): {}", circle.len(), names.join(", ")));
+            largest = largest.max(cycle.len());
+            if cycle.len() > LARGEST_CYCLE || !is_family(&cycle) {
+                let names: Vec<String> = cycle.iter().map(|path| path.join("::")).collect();
+                wrong.push(format!("{root} ({} files): {}", cycle.len(), names.join(", ")));
             }
         }
     }
@@ -510,13 +510,13 @@ fn circles_of_files_are_small_and_within_one_module() {
 
 /// Returns true if one of the files is the module that contains the others, or if all are parts of one module below the
 /// crate root.
-fn is_family(circle: &[ModulePath]) -> bool {
-    let below = |parent: &[String]| circle.iter().all(|file| file.starts_with(parent));
-    circle.iter().any(|parent| below(parent)) || circle[0].first().is_some_and(|room| below(std::slice::from_ref(room)))
+fn is_family(cycle: &[ModulePath]) -> bool {
+    let below = |parent: &[String]| cycle.iter().all(|file| file.starts_with(parent));
+    cycle.iter().any(|parent| below(parent)) || cycle[0].first().is_some_and(|room| below(std::slice::from_ref(room)))
 }
 
 /// Returns the cycles: the strongly connected components of more than one node.
-fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
+fn cycles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
     let reached_from = |start: &T| {
         let mut reached = BTreeSet::new();
         let mut open = vec![start];
@@ -533,13 +533,13 @@ fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for (node, targets) in &reached {
-        let circle: Vec<T> = targets
+        let cycle: Vec<T> = targets
             .iter()
             .filter(|to| reached.get(to).is_some_and(|back| back.contains(*node)))
             .cloned()
             .collect();
-        if circle.len() > 1 && seen.insert(circle[0].clone()) {
-            found.push(circle);
+        if cycle.len() > 1 && seen.insert(cycle[0].clone()) {
+            found.push(cycle);
         }
     }
     found

@@ -357,7 +357,7 @@ impl<'a> Emitter<'a> {
             Kind::Bytes { count } => {
                 self.generic = true;
                 self.signature.push(format!("{name}: &[T]"));
-                // As for `Buffer` below.
+                // With a count behind a pointer, an empty slice is passed as null, as for `Buffer` below.
                 let address = match count {
                     Count::Pointer { .. } => format!("slice({name})"),
                     _ => format!("{name}.as_ptr()"),
