@@ -92,8 +92,8 @@ readme_command() {
     return "$code"
 }
 
-# Runs the contract suite with each value of CUDA_SOFT_ENGINE. `compiled`: all kernels are compiled to machine code where
-# that is possible. `leaving`: the same, but each check in compiled code fails, so that the interpreter continues.
+# Runs the contract suite with each value of CUDA_SOFT_ENGINE. `compiled`: all kernels are compiled to machine code
+# where that is possible. `leaving`: the same, but each check in compiled code fails, so that the interpreter continues.
 # `auto`: only kernels that run often are compiled. `interpreter`: none is.
 engines() {
     local engine

@@ -5,8 +5,8 @@
 # ci/sanitizers.sh [address|thread] [FILTER...]
 #
 # AddressSanitizer needs only Rust. ThreadSanitizer needs an instrumented standard library; otherwise it reports locks
-# and channels as races. To build one, install Debian's Rust with its sources, which ci/platforms.sh also uses, and clang
-# for the runtime: rustc-web cargo-web rust-web-src clang-19 libclang-rt-19-dev.
+# and channels as races. To build one, install Debian's Rust with its sources, which ci/platforms.sh also uses, and
+# clang for the runtime: rustc-web cargo-web rust-web-src clang-19 libclang-rt-19-dev.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
