@@ -12,8 +12,8 @@
 //! | `two_cores` | for three kernels: nanoseconds per thread with two host threads, with one, and how many times faster two are (`auto`) |
 //! | `empty_launch` | nanoseconds of a launch of an empty kernel with a synchronisation, through the driver |
 //!
-//! With more than one kernel, the rows `geometric_mean` and `all` sum up. The last two kinds are measured only if no
-//! kernel is named.
+//! With more than one kernel, the rows `geometric_mean` and `all` summarise the others. The last two kinds are measured
+//! only if no kernel is named.
 
 mod buffer;
 mod cases;
