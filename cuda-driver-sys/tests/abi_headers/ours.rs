@@ -327,7 +327,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// Returns true if a record is defined inside another one. bindgen prefixes its name with the name of the outer record.
+/// Returns true if a record is defined inside another one: its name begins with the name of the outer record.
 fn is_nested(name: &str, records: &[Record]) -> bool {
     let within = |outer: &Record| name.strip_prefix(outer.name).is_some_and(|rest| rest.starts_with('_'));
     records.iter().any(within)
