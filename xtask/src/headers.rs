@@ -285,9 +285,11 @@ fn unpack(wheel: &Path, into: &Path, file: &Path) -> Result<(), String> {
             .arg(wheel)
             .arg(&fresh),
     )?;
-    if file.is_file() {
-        return Ok(()); // another process has unpacked it
+    // If another process has moved the package there, the folder is not empty, and the rename fails.
+    if std::fs::rename(&fresh, into).is_ok() || file.is_file() {
+        return Ok(());
     }
+    // The folder lacks the file, so no process uses it.
     let _ = std::fs::remove_dir_all(into);
     match std::fs::rename(&fresh, into) {
         Err(error) if !file.is_file() => Err(format!("{}: {error}", into.display())),
