@@ -172,7 +172,7 @@ fn a_fault_names_the_call_that_saw_it_first() {
 #[ignore = "a fault sticks to the process: runs as a child of a_fault_names_the_call_that_saw_it_first"]
 fn fault_child() {
     fake::install();
-    // A panic of an interposer also ends the guard.
+    // The guard that `dropping` returns also ends if an interposer panics.
     let drops = || {
         let _dropping = crate::error::dropping();
         panic!("an interposer");

@@ -3,8 +3,8 @@
 use rustc_apfloat::Float as _;
 use rustc_apfloat::ieee::{Double, Single};
 
-/// True if `mul_add` rounds once even if the CPU has no such instruction and the C library computes it: mingw's rounds
-/// twice.
+/// True if `mul_add` rounds once on every CPU. On a CPU without the instruction, the C library computes it, and mingw's
+/// rounds twice.
 const MUL_ADD_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
 /// Returns `a * b + c`, rounded once.
