@@ -73,6 +73,9 @@ fn program_that_does_not_ask_is_not_linked() {
         let why = "no CUDA driver was chosen, and the feature `loader`, which searches for one, is off";
         assert!(printed.contains(why), "{printed}");
     } else if !printed.starts_with("CUDA_SUCCESS") {
-        assert!(printed.contains("no CUDA driver could be loaded: libcuda.so.1"), "{printed}");
+        assert!(
+            printed.contains("no CUDA driver could be loaded: libcuda.so.1"),
+            "{printed}"
+        );
     }
 }
