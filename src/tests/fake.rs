@@ -102,9 +102,11 @@ static LOG_CALLBACKS: Mutex<Vec<(usize, LogCallback)>> = Mutex::new(Vec::new());
 
 /// Calls the callbacks of the log.
 fn log(message: &str) {
-    let callbacks = LOG_CALLBACKS.lock().unwrap().clone();
+    // Locked during the calls, so that unregistering waits for a call on another thread: the tests count the references
+    // to a closure afterwards.
+    let callbacks = LOG_CALLBACKS.lock().unwrap();
     let mut bytes = message.as_bytes().to_vec();
-    for (_, (callback, data)) in callbacks {
+    for &(_, (callback, data)) in callbacks.iter() {
         // SAFETY: the callback and its argument were passed to `cuLogsRegisterCallback`.
         unsafe {
             callback(
