@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 variables=$(cargo xtask headers)
 eval "$variables"
-out=$(cargo build --package cuda-driver-sys --features bindgen --message-format=json |
+out=$(cargo build --package cuda-driver-sys --features bindgen --message-format=json-render-diagnostics |
     sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1|p' | tail -n 1)
 for file in cuda-driver-sys/src/generated/*.rs; do
     # The first line names the inputs.

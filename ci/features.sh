@@ -38,7 +38,7 @@ toolkit=$CARGO_TARGET_DIR/toolkit
 # linked TOOLKIT: links the programs again and prints the library that the linker was given.
 linked() {
     cargo clean --quiet --manifest-path ci/linked/Cargo.toml --package linked
-    CUDA_PATH=$1 cargo build --quiet --manifest-path ci/linked/Cargo.toml --message-format=json |
+    CUDA_PATH=$1 cargo build --quiet --manifest-path ci/linked/Cargo.toml --message-format=json-render-diagnostics |
         sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1/linked/libcuda.so|p' | tail -n 1
 }
 rm -rf "$toolkit" && mkdir -p "$toolkit/lib64/stubs"

@@ -23,13 +23,13 @@ pack() {
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
     # Most of each program is the software driver, which a GPU machine does not use: optimise it for size.
-    local small=() crate
+    local crate release=(--release --message-format=json-render-diagnostics)
     for crate in "" -engine -host -image -ptx; do
-        small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
+        release+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
-    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver -p cuda-driver-test-other-crates --test '*' >"$built"
-    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys -p cuda-driver-hooks --test abi_drivers --test hooks >>"$built"
-    cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
+    cargo test "${release[@]}" --no-run -p cuda-driver -p cuda-driver-test-other-crates --test '*' >"$built"
+    cargo test "${release[@]}" --no-run -p cuda-driver-sys -p cuda-driver-hooks --test abi_drivers --test hooks >>"$built"
+    cargo build "${release[@]}" -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
     # Without CUDA_PATH the linker gets a stub instead of this machine's driver.
     env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
     cp target/linked/release/linked "$folder/examples/"
