@@ -17,7 +17,7 @@ limit_mib=56
 pack() {
     local here folder
     here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-    folder=${1:-$here/target/gpu-pack}
+    folder=$(realpath --canonicalize-missing -- "${1:-$here/target/gpu-pack}")
     cd "$here"
     rm -rf "$folder"
     mkdir -p "$folder/tests" "$folder/examples"
