@@ -274,7 +274,9 @@ impl Reader<'_> {
                         "static",
                         "macro_rules",
                     ];
-                    if ITEMS.contains(&word.to_string().as_str()) {
+                    // The type `*const T` defines nothing.
+                    let is_pointer = at >= 1 && matches!(&tokens[at - 1], TokenTree::Punct(p) if p.as_char() == '*');
+                    if !is_pointer && ITEMS.contains(&word.to_string().as_str()) {
                         let name = tokens[at + 1..].iter().find_map(|token| match token {
                             TokenTree::Ident(name) if name != "mut" => Some(name.to_string()),
                             _ => None,
