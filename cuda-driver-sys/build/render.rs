@@ -93,7 +93,8 @@ fn constants(model: &Model) -> String {
 
 fn enumerations(model: &Model) -> String {
     let mut out = String::from(
-        "// The header's enumerations: `kind name = tag { index in facts.rs; value = number, … }`.\n\nuse crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
+        "// The header's enumerations: `kind name = tag { index in facts.rs; value = number, … }`.\n\n\
+         use crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
     );
     for (number, enumeration) in model.enumerations.iter().enumerate() {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {

@@ -10,7 +10,11 @@ use super::model::{Call, Count, Kind, Parameter};
 pub(super) fn file(header: &str, calls: &[Call]) -> String {
     let mut out = format!(
         "{header}\n//! The trials of all checked calls; `table.rs` explains the words.\n\n\
-         use cuda_driver::checked;\n\nuse crate::slots::{{\n    Bool, Buffer, Buffered, Bytes, Chars, Copied, Count, Counted, In, InOption, InOut, InOutOption, Length, List, Out, Slice,\n    SliceMut, SliceMutOption, SliceOption, Str, StrOption, Text, Truth, Value, Vector,\n}};\nuse crate::trial::Case;\n\ntrials! {{\n"
+         use cuda_driver::checked;\n\nuse crate::slots::{{\n    \
+         Bool, Buffer, Buffered, Bytes, Chars, Copied, Count, Counted, In, InOption, InOut, InOutOption, Length, List, \
+         Out, Slice,\n    \
+         SliceMut, SliceMutOption, SliceOption, Str, StrOption, Text, Truth, Value, Vector,\n\
+         }};\nuse crate::trial::Case;\n\ntrials! {{\n"
     );
     for call in calls {
         let several = outputs(call) > 1;
