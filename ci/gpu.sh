@@ -28,7 +28,8 @@ pack() {
         release+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
     cargo test "${release[@]}" --no-run -p cuda-driver -p cuda-driver-test-other-crates --test '*' >"$built"
-    cargo test "${release[@]}" --no-run -p cuda-driver-sys -p cuda-driver-hooks --test abi_drivers --test hooks >>"$built"
+    cargo test "${release[@]}" --no-run -p cuda-driver-sys -p cuda-driver-hooks \
+        --test abi_drivers --test hooks >>"$built"
     cargo build "${release[@]}" -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
     # Without CUDA_PATH the linker gets a stub instead of this machine's driver.
     env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked

@@ -5,9 +5,9 @@
 # driver that does nothing. abi: the duration of `ci/abi.sh` (exit code 75: a download failed).
 #
 # The script fails if crates or bytes are over their limit. The time limits are for an idle machine: a time over its
-# limit prints a warning. Because the machine may be busy, a build fails the script only if its time and its CPU time are
-# over four times the limit, and calls only if figures are over twice their limits in all three runs. The time of `abi`
-# never fails it.
+# limit prints a warning. Because the machine may be busy, a build fails the script only if its time and its CPU time
+# are over four times the limit, and calls only if figures are over twice their limits in all three runs. The time of
+# `abi` never fails it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
