@@ -1,7 +1,7 @@
 //! Compiled kernels against the interpreter: both run the same kernels on the same numbers, and must give the same
 //! results.
 
-use super::{Arg, Bench};
+use super::{Arg, Bench, can_compile};
 use crate::{Counts, Engine, Isa};
 
 /// Block shapes: whole warps, partial ones, and warps with several rows of the block.
@@ -115,7 +115,7 @@ pub(super) fn same(body: &str) {
 
 /// Like [`same`], in blocks of these shapes.
 pub(super) fn same_in(blocks: &[(u32, u32)], body: &str) {
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     let numbers = input();

@@ -4,8 +4,9 @@
 //! without assumptions, or leave compiled code. They must give the interpreter's results, and no instruction may count
 //! twice.
 
+use super::can_compile;
 use super::compiled::{counts, counts_in, same, same_in};
-use crate::{Counts, Engine, Isa};
+use crate::{Counts, Engine};
 
 /// Limits `%r0 - 3` to 0 … 700 in `%r11`, and puts the address of this 16-byte element of `in` into `%rd10`.
 const LIMITED: &str = "add.s32 %r10, %r0, -3; max.s32 %r10, %r10, 0; min.s32 %r11, %r10, 700;
@@ -15,7 +16,7 @@ const LIMITED: &str = "add.s32 %r10, %r0, -3; max.s32 %r10, %r10, 0; min.s32 %r1
 /// end of the kernel, and no instruction may count twice. Otherwise, some groups must leave it elsewhere.
 fn check(body: &str, inside: bool) {
     same(body);
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     let (interpreted, warps) = counts(body, Engine::Interpreter);
@@ -160,7 +161,7 @@ fn any_warps_of_a_block() {
         for end in ["", leaves] {
             let body = format!("{} {end} {store}", limited(rows));
             same_in(&blocks, &body);
-            if !Isa::available().any(|isa| isa == Isa::Wide) {
+            if !can_compile() {
                 continue;
             }
             let counts = |engine| counts_in(blocks[0], &body, engine).0;

@@ -1,7 +1,8 @@
 //! Atomic operations whose results nothing reads, in compiled code, against the interpreter.
 
+use super::can_compile;
 use super::compiled::{counts, same_in};
-use crate::{Engine, Isa};
+use crate::Engine;
 
 /// Block shapes: whole warps, partial ones, and warps with several rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (40, 1), (16, 4), (8, 12)];
@@ -13,7 +14,7 @@ fn check(body: &str) {
     let body = format!("{LOAD} {body}");
     same_in(&BLOCKS, &body);
     // Each form must be compiled. Results do not depend on the order of threads, so groups do not meet.
-    if Isa::available().any(|isa| isa == Isa::Wide) {
+    if can_compile() {
         for lanes in [8, 16] {
             let (counts, _) = counts(&body, Engine::Compiled { lanes });
             // Compiled code leaves each access to the interpreter once, before its memory is known.

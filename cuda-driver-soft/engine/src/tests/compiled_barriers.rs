@@ -1,8 +1,8 @@
 //! Barriers in compiled kernels: those that the code passes by itself, and blocks whose warps go different ways after
 //! some of them.
 
-use super::Bench;
 use super::compiled::{arguments, counts_in, kernel, same_in};
+use super::{Bench, can_compile};
 use crate::{Engine, Isa, Progress};
 
 /// Blocks of one, two and eight whole warps, and blocks whose warps have several rows.
@@ -72,7 +72,7 @@ fn warps_exit_at_different_barriers() {
 
 #[test]
 fn phases_count_as_many_instructions_as_in_the_interpreter() {
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     // More rounds than a block may run without a break.
@@ -94,7 +94,7 @@ fn phases_count_as_many_instructions_as_in_the_interpreter() {
 /// A call of machine code runs a block from barrier to barrier. The block can be interrupted at each of them.
 #[test]
 fn blocks_are_interrupted_between_two_phases() {
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     const THREADS: u32 = 512;

@@ -1,7 +1,8 @@
 //! Operations across the lanes of a warp in compiled code, against the interpreter.
 
+use super::can_compile;
 use super::compiled::{counts, same_in};
-use crate::{Counts, Engine, Isa};
+use crate::{Counts, Engine};
 
 /// Block shapes of whole warps. In the last one, a warp has threads of two rows of the block.
 const BLOCKS: [(u32, u32); 4] = [(64, 1), (96, 1), (32, 2), (16, 4)];
@@ -15,7 +16,7 @@ fn check(operation: &str) {
     let body = format!("{LOAD} mov.u32 %r12, 9; setp.eq.u32 %p2, %r12, 0; {operation} {STORE}");
     same_in(&BLOCKS, &body);
     // Each form must be compiled: for whole warps, nothing runs outside of compiled code.
-    if Isa::available().any(|isa| isa == Isa::Wide) {
+    if can_compile() {
         let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
         // The end of each warp does not count as compiled.
         assert_eq!(compiled, all - warps, "{operation}");

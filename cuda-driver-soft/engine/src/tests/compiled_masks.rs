@@ -1,7 +1,8 @@
 //! Branches at which lanes of a group diverge in compiled code, against the interpreter.
 
+use super::can_compile;
 use super::compiled::{counts, same, same_in};
-use crate::{Counts, Engine, Isa};
+use crate::{Counts, Engine};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
 /// row, the lane. `%r20` and `%r21` are 0.
@@ -13,7 +14,7 @@ const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 fn check(body: &str, inside: bool) {
     let body = format!("{LOAD} {body} {STORE}");
     same(&body);
-    if inside && Isa::available().any(|isa| isa == Isa::Wide) {
+    if inside && can_compile() {
         let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
         // The end of each warp does not count as compiled.
         assert!(compiled >= all - warps, "{compiled} of {all}: {body}");
@@ -138,7 +139,7 @@ fn constant_predicates() {
             ),
         ] {
             check(&body, true);
-            if Isa::available().any(|isa| isa == Isa::Wide) {
+            if can_compile() {
                 // The interpreter runs it no more often than a comparison, which is always compiled.
                 let called = |body: &str| {
                     let (counts, _) = counts(&format!("{LOAD} {body} {STORE}"), Engine::Compiled { lanes: 16 });
@@ -391,7 +392,7 @@ fn local_memory_of_lanes_that_do_not_run() {
 /// of the groups once.
 #[test]
 fn groups_of_a_warp_end_apart() {
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     // The last group of 8 lanes of the first or the second warp of each block.

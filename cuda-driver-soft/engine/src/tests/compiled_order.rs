@@ -2,8 +2,9 @@
 //! use volatile accesses. Compiled code must run such instructions in the interpreter's order, and count as many
 //! instructions as the interpreter.
 
+use super::can_compile;
 use super::compiled::{counts, same_in};
-use crate::{Engine, Isa};
+use crate::Engine;
 
 /// Block shapes. In all but the last one, the threads of a warp differ only in `%tid.x`. For other shapes, such kernels
 /// are not compiled.
@@ -19,7 +20,7 @@ const STORE: &str = "mov.b32 %r13, %f1; mov.b64 %rd9, {%r12, %r13}; st.global.u6
 fn check(operation: &str) -> u64 {
     let body = format!("{LOAD} {operation} {STORE}");
     same_in(&BLOCKS, &body);
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return 100;
     }
     let (interpreted, _) = counts(&body, Engine::Interpreter);

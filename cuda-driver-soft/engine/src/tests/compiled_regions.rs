@@ -1,7 +1,7 @@
 //! Lanes that diverge in compiled code: faults of several lanes, memory after a fault, and unusual loops and branches.
 
-use super::Bench;
 use super::compiled::{arguments, counts, kernel, same, same_in};
+use super::{Bench, can_compile};
 use crate::{Counts, Engine, Isa};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
@@ -35,7 +35,7 @@ fn faults_of_two_lanes() {
 
 #[test]
 fn stores_before_a_fault() {
-    if !Isa::available().any(|isa| isa == Isa::Wide) {
+    if !can_compile() {
         return;
     }
     for lane in [0, 3, 17, 31] {
@@ -114,7 +114,7 @@ fn loops_of_one_basic_block() {
     ] {
         let body = format!("{LOAD} {body} {STORE}");
         same(&body);
-        if Isa::available().any(|isa| isa == Isa::Wide) {
+        if can_compile() {
             let (Counts { all, compiled, .. }, _) = counts(&body, Engine::Compiled { lanes: 16 });
             assert!(10 * compiled >= 9 * all, "{compiled} of {all}: {body}");
         }

@@ -192,6 +192,15 @@ impl From<(u32, u32, u32)> for Dim {
     }
 }
 
+/// Returns true if kernels can be compiled for this CPU. Otherwise prints what the test needs.
+fn can_compile() -> bool {
+    let can = Isa::available().any(|isa| isa == Isa::Wide);
+    if !can {
+        println!("needs a CPU for which kernels are compiled");
+    }
+    can
+}
+
 /// Runs a test once for each instruction set of this CPU.
 fn on_each_isa(mut test: impl FnMut(Isa)) {
     for isa in Isa::available() {

@@ -1,6 +1,6 @@
 //! Tests of the choice between interpreter and machine code, by the numbers of instructions that each has run.
 
-use super::{Arg, Bench};
+use super::{Arg, Bench, can_compile};
 use crate::{Counts, Engine, Isa};
 
 /// `work` stores a number that a loop computes. `video` does the same with an instruction that has no machine code.
@@ -41,8 +41,7 @@ const MOST_THREADS: u32 = 1 << 17;
 impl Kernels {
     /// Returns `None` on a CPU for which nothing is compiled.
     fn new() -> Option<Self> {
-        let compiles = Isa::available().any(|isa| isa == Isa::Wide);
-        compiles.then(|| {
+        can_compile().then(|| {
             let mut bench = Bench::text(KERNELS, Isa::Wide);
             let out = bench.bytes(u64::from(4 * MOST_THREADS));
             Kernels { bench, out }
