@@ -81,8 +81,8 @@ impl Cluster {
         self.blocks.iter().map(Block::steps).sum()
     }
 
-    /// Runs the blocks in turn until all have finished, until they have run about `share` instructions, or until a
-    /// fault or a deadlock.
+    /// Runs the blocks in turn until all have finished, until they have run about `share` instructions, until the
+    /// worker should end to release freed memory, or until a fault or a deadlock.
     pub(super) fn run(
         &mut self,
         m: &mut Machine<'_>,
@@ -136,7 +136,7 @@ impl Cluster {
                     }
                 }
             }
-            if m.steps >= end {
+            if m.steps >= end || m.has_freed_much() {
                 return Outcome::Share;
             }
         }

@@ -28,20 +28,26 @@ fn memory_that_kernels_free_returns_to_the_host() {
             ret;
         }}"
     );
-    let mut bench = Bench::text(&ptx, Isa::best());
-    let out = bench.bytes(4);
-    let execution = bench.launch("k", 1, 1, &[Arg::U64(out)]).start();
-    let mut workers = 1;
-    while execution.work(u64::MAX) != Progress::Finished {
-        workers += 1;
+    // A single block, and two blocks of a cluster.
+    for cluster in [None, Some([2, 1, 1])] {
+        let mut bench = Bench::text(&ptx, Isa::best());
+        let out = bench.bytes(4);
+        let blocks: u32 = cluster.map_or(1, |[x, _, _]| x);
+        let mut launch = bench.launch("k", blocks, 1, &[Arg::U64(out)]);
+        launch.options.cluster = cluster;
+        let execution = launch.start();
+        let mut workers = 1;
+        while execution.work(u64::MAX) != Progress::Finished {
+            workers += 1;
+        }
+        // Each call of `work` is a worker. Memory that it frees returns to the host when it ends, so it ends early if
+        // it has freed much. Each block frees 2 GB, which takes many workers.
+        assert!(workers > 30, "{workers} workers, {cluster:?}");
+        assert_eq!(
+            (execution.fault(), bench.get(out, 1, u32::from_le_bytes)),
+            (None, vec![0])
+        );
     }
-    // Each call of `work` is a worker. Memory that it frees returns to the host when it ends, so it ends early if it
-    // has freed much. The kernel frees 2 GB, which takes many workers.
-    assert!(workers > 30, "{workers} workers");
-    assert_eq!(
-        (execution.fault(), bench.get(out, 1, u32::from_le_bytes)),
-        (None, vec![0])
-    );
 }
 
 #[test]
