@@ -37,9 +37,10 @@ pub(super) fn footprint(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> Footp
     }
     let size = u64::from(bytes);
     if is_row(addresses, mask, bytes) {
-        let end = addresses[0].wrapping_add(LANES as u64 * size - 1);
+        // The addresses are not checked yet, so the row may wrap.
+        let end = addresses[0] % SECTOR + LANES as u64 * size - 1;
         return Footprint {
-            sectors: (end >> SECTOR_SHIFT).wrapping_sub(addresses[0] >> SECTOR_SHIFT) + 1,
+            sectors: (end >> SECTOR_SHIFT) + 1,
             bytes: LANES as u64 * size,
         };
     }

@@ -91,14 +91,16 @@ impl Requests {
             repeated: 0,
         };
         if access.0 == Space::Local {
-            // The words of a GPU's local memory are interleaved: word `w` of all lanes is one row of 128 bytes.
+            // The words of a GPU's local memory are interleaved: word `w` of all lanes is one row of 128 bytes. The sums
+            // wrap, because the addresses are not checked yet.
+            const ROW: u64 = 4 * LANES as u64;
             let mut addresses = *addresses;
             for i in lanes::iter(active) {
                 let (word, byte) = (addresses[i] / 4, addresses[i] % 4);
-                addresses[i] = word * 4 * LANES as u64 + 4 * i as u64 + byte;
+                addresses[i] = word.wrapping_mul(ROW).wrapping_add(4 * i as u64 + byte);
             }
             let rows = u64::from(size.div_ceil(4));
-            let row = |row| footprint(&addresses.map(|a| a + row * 4 * LANES as u64), active, size.min(4)).sectors;
+            let row = |row: u64| footprint(&addresses.map(|a| a.wrapping_add(row * ROW)), active, size.min(4)).sectors;
             numbers.sectors = (0..rows).map(row).sum();
             return numbers;
         }
@@ -362,6 +364,14 @@ mod tests {
         assert_eq!(repeated(|i| 4 * i, FULL), 0);
         assert_eq!(repeated(|i| 4 * (i % 8), FULL), 24);
         assert_eq!(repeated(|i| i / 2 * 4, 0b111), 1);
+    }
+
+    #[test]
+    fn an_invalid_address_in_local_memory_has_sectors() {
+        let access = (Space::Local, AccessKind::Read);
+        let numbers = Requests::new(access, &[u64::MAX; 32], FULL, 8);
+        // Two rows, each of which begins 3 bytes after a sector does.
+        assert_eq!((numbers.requests, numbers.sectors), (1, 2 * 5));
     }
 
     /// Random requests with patterns that recur, moved by any multiple of their size.
