@@ -22,7 +22,7 @@ fn each(instructions: &str) {
 fn text(opcode: &str, to: &str, from: &str) -> String {
     let first = |letter: char| match letter {
         'h' => "%h",
-        'r' | 'R' => "%r1",
+        'r' => "%r1",
         'f' => "%f",
         'd' => "%rd1",
         'g' => "%fd",
@@ -30,10 +30,8 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
         letter => unreachable!("no register is called {letter}"),
     };
     let list = |letters: &str, offset: usize| {
-        let names = letters.chars().enumerate().map(|(at, letter)| match letter {
-            '0'..='9' => letter.to_string(),
-            letter => format!("{}{}", first(letter), at + offset),
-        });
+        let letters = letters.chars().enumerate();
+        let names = letters.map(|(at, letter)| format!("{}{}", first(letter), at + offset));
         names.collect::<Vec<_>>().join(", ")
     };
     // Sources are registers 1 to 4, results 5 and 6.
@@ -66,7 +64,7 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
         for letter in to.chars() {
             lines.push(match letter {
                 'h' => format!("cvt.u64.u16 %rd22, %h{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
-                'r' | 'R' => format!("cvt.u64.u32 %rd22, %r1{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
+                'r' => format!("cvt.u64.u32 %rd22, %r1{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
                 'f' => format!(
                     "mov.b32 %r22, %f{register}; cvt.u64.u32 %rd22, %r22; xor.b64 %rd{target}, %rd{target}, %rd22;"
                 ),

@@ -157,9 +157,9 @@ fn elements_of_four_bits_and_of_one() {
     check(&one([16, 8, 256], ".s32.b1.b1.s32.xor.popc", |a, b| a ^ b));
 }
 
-/// Checks a `wmma` product of an 8 x k matrix A and a k x 8 matrix B, and returns it. Rows of A and columns of B are
-/// `stride` elements apart. `types` has the type of elements and the shape.
-fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) -> Vec<i32> {
+/// Checks a `wmma` product of an 8 x k matrix A and a k x 8 matrix B. Rows of A and columns of B are `stride` elements
+/// apart. `types` has the type of elements and the shape.
+fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) {
     let (mut state, per) = (11, 32 / bits);
     let words: Vec<u32> = (0..2 * 8 * stride / per).map(|_| random(&mut state)).collect();
     let [ty, shape] = types;
@@ -203,7 +203,6 @@ fn fragments(k: usize, bits: usize, stride: usize, types: [&str; 2], mma: &str) 
     for got in &results {
         assert_eq!(*got, want);
     }
-    want
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn instructions_without_machine_code_keep_a_kernel_interpreted() {
 }
 
 #[test]
-fn groups_have_as_many_lanes_as_fit_the_block() {
+fn blocks_whose_rows_fit_groups_of_lanes_are_compiled() {
     let Some(kernels) = Kernels::new() else { return };
     for (block, compiles) in [
         ((64, 4), true),

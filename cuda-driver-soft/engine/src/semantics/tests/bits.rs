@@ -123,8 +123,6 @@ fn bmsk_by_the_manual(a: u32, b: u32, clamp: bool) -> u32 {
     }
     let mask1 = if sum >= 32 || position_overflow || width_overflow {
         0
-    } else if b1 == 0 {
-        u32::MAX
     } else {
         u32::MAX << sum
     };
