@@ -100,7 +100,7 @@ fn predicates_that_are_needed() {
     ));
 }
 
-/// Lanes that part at a branch to the end of the kernel leave the code there, and the interpreter runs the branch.
+/// Lanes that diverge at a branch to the end of the kernel leave the code there, and the interpreter runs the branch.
 #[test]
 fn branches_at_which_lanes_leave_count_once() {
     if !can_compile() {

@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(place(80), (Some(1004), 8));
         assert_eq!(place(87), (Some(1011), 1));
         assert_eq!(place(88), (None, 8));
-        // Between the parts and behind them.
+        // Between the parts and after them.
         assert_eq!((place(75), place(96)), ((None, 1), (None, 1)));
         tiles.set([(0, None)]);
         assert_eq!(place(0), (None, 8));

@@ -529,7 +529,7 @@ impl Warp {
                 continue;
             }
             share -= rounds;
-            // Jumps count from the moment at which lanes part, so that turns are the same in the interpreter and in
+            // Jumps count from the moment at which lanes diverge, so that turns are the same in the interpreter and in
             // compiled code.
             if !had_turn && !alone {
                 self.since_turn += rounds;

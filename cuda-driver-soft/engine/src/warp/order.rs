@@ -1,6 +1,6 @@
 //! Keeps the interpreter's order of faults for lanes that compiled code has left at different places.
 //!
-//! Compiled code runs one group of lanes after another. Lanes of a group that part run one after another, too. But a
+//! Compiled code runs one group of lanes after another. Lanes of a group that diverge run one after another, too. But a
 //! fault must be the one that the interpreter finds first. The interpreter runs lanes in step: of two lanes, the one at
 //! the lower instruction runs first, and in a loop each round ends for all lanes before the next one begins. So two
 //! lanes are compared by the finished rounds of the loops that both are in, the outermost first, and then by their

@@ -71,8 +71,8 @@ impl Warp {
 }
 
 /// Runs all threads of a block from instruction `at` on, which all of them have reached, from barrier to barrier. Ends
-/// when the threads exit or part, and at the first barrier at which [`Machine::steps`] is at least `end` or the worker
-/// should end to release freed memory. Each group may take `share` backward jumps from one barrier to the next.
+/// when the threads exit or diverge, and at the first barrier at which [`Machine::steps`] is at least `end` or the
+/// worker should end to release freed memory. Each group may take `share` backward jumps from one barrier to the next.
 pub(crate) fn run(
     warps: &mut [Warp],
     m: &mut Machine<'_>,

@@ -78,12 +78,12 @@ fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64
     (x * f64::from(size)).clamp(-FAR, FAR)
 }
 
-/// Returns the index of the texel `shift` texels behind a coordinate.
+/// Returns the index of the texel `shift` texels after a coordinate.
 pub fn nearest(coordinate: f32, shift: f64, size: u32, mode: Address, normalized: bool) -> i64 {
     (in_texels(coordinate, size, mode, normalized) + shift).floor() as i64
 }
 
-/// Returns the two texels whose middles are around the place `shift` texels behind a coordinate.
+/// Returns the two texels whose centers are on either side of the place `shift` texels after a coordinate.
 pub fn around(coordinate: f32, shift: f64, size: u32, mode: Address, normalized: bool) -> TexelPair {
     let x = in_texels(coordinate, size, mode, normalized) + shift;
     // Half a texel less, rounded to the nearest 1/256.
