@@ -11,7 +11,7 @@ mod forms;
 #[allow(dead_code)]
 mod referee;
 
-use cuda_driver_soft_engine::{FaultKind, Launch, Options, Program};
+use cuda_driver_soft_engine::{FaultKind, Launch, Options, Program, Progress};
 use forms::{REGISTERS, TYPES, accepted_lines};
 use ptx::Limits;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,7 +321,9 @@ fn accepted_instructions_run() {
                     },
                 }
                 .start();
-                execution.work(u64::MAX);
+                if execution.work(u64::MAX) != Progress::Finished {
+                    wrong.push(format!("{instruction} with {threads} threads does not end"));
+                }
                 if let Some(fault) = execution.fault()
                     && !may_fault(opcode, &fault.kind)
                 {
