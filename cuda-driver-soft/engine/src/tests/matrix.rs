@@ -1,15 +1,7 @@
 //! Products of matrices of integers of 4 bits and of 1 bit. The tests compute the layout of fragments by themselves, as
 //! the PTX manual describes it.
 
-use super::{Arg, Bench, on_each_isa};
-
-/// Returns a number of a pseudo-random sequence.
-fn random(state: &mut u64) -> u32 {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 33) as u32
-}
+use super::{Arg, Bench, list, on_each_isa, random};
 
 struct Case {
     /// The sizes m, n and k.
@@ -75,10 +67,6 @@ fn check(case: &Case) {
             words.push(c[row * n + column] as u32);
         }
     }
-    let list = |name: &str, count: usize| {
-        let all: Vec<String> = (0..count).map(|i| format!("%{name}{i}")).collect();
-        all.join(", ")
-    };
     let stride = 4 * (na + nb + nc);
     let mut loads = String::new();
     for (i, name) in (0..na)

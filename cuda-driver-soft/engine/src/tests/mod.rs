@@ -201,6 +201,20 @@ fn can_compile() -> bool {
     can
 }
 
+/// Returns a number of a pseudo-random sequence.
+fn random(state: &mut u64) -> u32 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as u32
+}
+
+/// Returns the registers `%name0`, `%name1` and so on as a list in PTX.
+fn list(name: &str, count: usize) -> String {
+    let all: Vec<String> = (0..count).map(|i| format!("%{name}{i}")).collect();
+    all.join(", ")
+}
+
 /// Runs a test once for each instruction set of this CPU.
 fn on_each_isa(mut test: impl FnMut(Isa)) {
     for isa in Isa::available() {

@@ -1,7 +1,7 @@
 //! `wgmma`: products that four warps compute together. The tests compute the layouts of shared memory (in units of 16
 //! bytes) and of the result by themselves, as the PTX manual describes them. All sums are exact.
 
-use super::{Arg, Bench, on_each_isa};
+use super::{Arg, Bench, list, on_each_isa, random};
 
 /// Size of each half of shared memory in bytes. A is in the first half, B in the second.
 const HALF: usize = 64 << 10;
@@ -112,13 +112,6 @@ fn f16_value(bits: u32) -> i64 {
     F16_BITS.iter().position(|b| *b == bits).unwrap() as i64 - 3
 }
 
-fn random(state: &mut u64) -> u32 {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 33) as u32
-}
-
 /// Writes an element of `bits` bits.
 fn put(image: &mut [u8], byte: usize, index: usize, bits: usize, value: u32) {
     let at = byte * 8 + index * bits;
@@ -135,11 +128,6 @@ fn lay_out(image: &mut [u8], placed: &Placed, elements: &[u32], k: usize, bits: 
         let (along, across) = if placed.transposed { (line, x) } else { (x, line) };
         put(image, placed.unit(along / per, across), along % per, bits, *value);
     }
-}
-
-fn list(name: &str, count: usize) -> String {
-    let all: Vec<String> = (0..count).map(|i| format!("%{name}{i}")).collect();
-    all.join(", ")
 }
 
 /// Returns a module with the kernel of a case. `registers` is the number of result registers of a thread.
