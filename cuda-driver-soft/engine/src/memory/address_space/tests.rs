@@ -392,6 +392,24 @@ fn mappings_share_bytes_and_enforce_their_access() {
     assert_eq!(again, Some(base + PART));
 }
 
+#[test]
+fn a_copy_from_two_mappings_that_fails_changes_nothing() {
+    const PART: u64 = 1 << 17;
+    let space = leak(0);
+    let memory = space.create(2 * PART, 1, EVERYTHING, None).unwrap();
+    let base = space.reserve_addresses(2 * PART, PAGE, 0).unwrap();
+    for n in 0..2 {
+        assert!(space.map_from(n * PART, base + n * PART, PART, &memory, 1, Access::ReadWrite));
+    }
+    space.fill8(base, 7, 2 * PART).unwrap();
+    // The target has room for the first piece, but not for both.
+    let target = space.alloc(AllocationKind::Device, 1, 15).unwrap();
+    assert!(space.copy(target, base + PART - 10, 20).is_err());
+    let mut back = [1; 15];
+    space.read(target, &mut back).unwrap();
+    assert_eq!(back, [0; 15]);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_not_shown_to_the_host_outside_of_a_reserved_range() {

@@ -181,6 +181,13 @@ impl AddressSpace {
     pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), BadRange> {
         let mut done = Ok(());
         self.each_piece(from, bytes, false, |source, offset, part| {
+            // With several pieces, the whole target is checked first, so that a copy that fails changes nothing.
+            if offset == 0 && part as u64 != bytes {
+                done = self.host_access(to, bytes, true).map(drop);
+            }
+            if done.is_err() {
+                return;
+            }
             let (to, from) = (to + offset as u64, from + offset as u64);
             let piece = self.each_unmarked_piece(to, part as u64, true, |target, at, part| {
                 // SAFETY: both are valid for the piece, as `each_piece` promises.
