@@ -335,7 +335,11 @@ fn grids_of_clusters() {
         ok!(cuCtxSynchronize());
         // With one cluster in the other dimension of the grid.
         let threads = grid * 4 * 32;
-        assert_eq!(gpu.read::<u32>(out, 5), [grid * 2, 2, grid, 1, threads], "{grid} {cluster:?}");
+        assert_eq!(
+            gpu.read::<u32>(out, 5),
+            [grid * 2, 2, grid, 1, threads],
+            "{grid} {cluster:?}"
+        );
     }
     let out = gpu.upload(&[0_u32; 5]);
     let mut launch = |grid, cluster: &[u32]| launch(kernel, grid, 32, cluster, &mut arguments![out]);

@@ -163,7 +163,13 @@ fn lists_of_one_device() {
     // The list as a whole.
     let mut second = ptr::null_mut();
     ok!(cuStreamCreate(&raw mut second, 1));
-    let mut twice = [entry, CUDA_LAUNCH_PARAMS { hStream: second, ..entry }];
+    let mut twice = [
+        entry,
+        CUDA_LAUNCH_PARAMS {
+            hStream: second,
+            ..entry
+        },
+    ];
     is!(c, 1, cuLaunchCooperativeKernelMultiDevice(twice.as_mut_ptr(), 1, 4));
     is!(c, 1, cuLaunchCooperativeKernelMultiDevice(twice.as_mut_ptr(), 0, 0));
     is!(c, 1, cuLaunchCooperativeKernelMultiDevice(ptr::null_mut(), 0, 0));
@@ -173,22 +179,87 @@ fn lists_of_one_device() {
     // One entry.
     let (legacy, per_thread) = (ptr::without_provenance_mut(1), ptr::without_provenance_mut(2));
     let refused = [
-        ("no arguments", 1, CUDA_LAUNCH_PARAMS { kernelParams: ptr::null_mut(), ..entry }),
+        (
+            "no arguments",
+            1,
+            CUDA_LAUNCH_PARAMS {
+                kernelParams: ptr::null_mut(),
+                ..entry
+            },
+        ),
         ("grid of 0", 1, CUDA_LAUNCH_PARAMS { gridDimX: 0, ..entry }),
-        ("block of 1,025", 1, CUDA_LAUNCH_PARAMS { blockDimX: 1025, ..entry }),
-        ("no function", 400, CUDA_LAUNCH_PARAMS { function: ptr::null_mut(), ..entry }),
-        ("stream 0", 400, CUDA_LAUNCH_PARAMS { hStream: ptr::null_mut(), ..entry }),
-        ("legacy stream", 400, CUDA_LAUNCH_PARAMS { hStream: legacy, ..entry }),
-        ("per-thread stream", 400, CUDA_LAUNCH_PARAMS { hStream: per_thread, gridDimX: 0, ..entry }),
-        ("shared memory of 1 MiB", 720, CUDA_LAUNCH_PARAMS { sharedMemBytes: 1 << 20, ..entry }),
-        ("2^20 blocks", 720, CUDA_LAUNCH_PARAMS { gridDimX: 1 << 20, ..entry }),
+        (
+            "block of 1,025",
+            1,
+            CUDA_LAUNCH_PARAMS {
+                blockDimX: 1025,
+                ..entry
+            },
+        ),
+        (
+            "no function",
+            400,
+            CUDA_LAUNCH_PARAMS {
+                function: ptr::null_mut(),
+                ..entry
+            },
+        ),
+        (
+            "stream 0",
+            400,
+            CUDA_LAUNCH_PARAMS {
+                hStream: ptr::null_mut(),
+                ..entry
+            },
+        ),
+        (
+            "legacy stream",
+            400,
+            CUDA_LAUNCH_PARAMS {
+                hStream: legacy,
+                ..entry
+            },
+        ),
+        (
+            "per-thread stream",
+            400,
+            CUDA_LAUNCH_PARAMS {
+                hStream: per_thread,
+                gridDimX: 0,
+                ..entry
+            },
+        ),
+        (
+            "shared memory of 1 MiB",
+            720,
+            CUDA_LAUNCH_PARAMS {
+                sharedMemBytes: 1 << 20,
+                ..entry
+            },
+        ),
+        (
+            "2^20 blocks",
+            720,
+            CUDA_LAUNCH_PARAMS {
+                gridDimX: 1 << 20,
+                ..entry
+            },
+        ),
     ];
     for (name, code, mut entry) in refused {
-        c.is(code, name, call!(cuLaunchCooperativeKernelMultiDevice(&raw mut entry, 1, 0)).0);
+        c.is(
+            code,
+            name,
+            call!(cuLaunchCooperativeKernelMultiDevice(&raw mut entry, 1, 0)).0,
+        );
     }
     // A cooperative launch on one device refuses the same size of shared memory.
     let arguments = pointers.as_mut_ptr();
-    is!(c, 720, cuLaunchCooperativeKernel(kernel, 4, 1, 1, 32, 1, 1, 1 << 20, stream, arguments));
+    is!(
+        c,
+        720,
+        cuLaunchCooperativeKernel(kernel, 4, 1, 1, 32, 1, 1, 1 << 20, stream, arguments)
+    );
 
     // Captures.
     let mut graph = ptr::null_mut();

@@ -230,7 +230,7 @@ fn other_descriptors_are_refused() {
     is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
     let desc = described(1, foreign, 0);
     is!(c, 1, cuImportExternalMemory(&raw mut memory, &raw const desc));
-    // Handles that are not file descriptors: of Windows (2 to 7), of NvSciBuf (8), and of no type.
+    // Handles that are not file descriptors: of Windows (2 to 7), of NvSciBuf (8), DMA buffers (9), and of no type.
     for (kind, code) in [
         (0, 1),
         (2, 801),
@@ -240,6 +240,7 @@ fn other_descriptors_are_refused() {
         (6, 1),
         (7, 1),
         (8, 801),
+        (9, 801),
         (99, 1),
     ] {
         for descriptor in [foreign, -1] {

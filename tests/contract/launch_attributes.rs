@@ -216,7 +216,11 @@ fn a_launch_records_an_event() {
             } else {
                 asked.value.launchCompletionEvent.event = event;
             }
-            c.is(400, &format!("attribute {id}, event {event:?}"), launch(write, stream, memory, 9, asked));
+            c.is(
+                400,
+                &format!("attribute {id}, event {event:?}"),
+                launch(write, stream, memory, 9, asked),
+            );
         }
     }
     is!(c, 0, cuCtxSynchronize());

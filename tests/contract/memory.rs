@@ -416,6 +416,21 @@ fn several_attributes_of_a_pointer() {
         let seen = (kind, is_managed, size, ordinal);
         c.that(seen == expected, || format!("{seen:?}, expected {expected:?}"));
     }
+    // Tokens and unknown attributes cannot be in a list.
+    let mut value = [0_u64; 4];
+    let mut data = [value.as_mut_ptr().cast::<c_void>()];
+    for unknown in [
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_P2P_TOKENS,
+        CUpointer_attribute(0),
+        CUpointer_attribute(99),
+    ] {
+        let mut names = [unknown];
+        is!(
+            c,
+            1,
+            cuPointerGetAttributes(1, names.as_mut_ptr(), data.as_mut_ptr(), device)
+        );
+    }
     // `cuPointerGetAttributes` writes the device address only while a context is current, and 0 otherwise.
     let mut names = [CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER];
     let mut seen = [7_u64; 2];

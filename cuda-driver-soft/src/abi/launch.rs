@@ -233,7 +233,9 @@ fn launch_ex(
     }
     let stream = stream::for_capture(hstream as usize, mode)?;
     // An event of another context is refused before the kernel is launched.
-    events.iter().try_for_each(|event| event::check_context(event, &stream))?;
+    events
+        .iter()
+        .try_for_each(|event| event::check_context(event, &stream))?;
     launch(c, function, shape, hstream, mode, params, extra, kept)?;
     events.iter().try_for_each(|event| event::record_on(event, &stream))
 }

@@ -46,6 +46,15 @@ fn range(allocation: &Allocation) -> (u64, u64) {
     }
 }
 
+/// Returns true if a driver of the version in use knows the attribute.
+fn is_known(attribute: CUpointer_attribute) -> bool {
+    match attribute {
+        // Added in CUDA 13.4.
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => settings::version() >= 13040,
+        _ => attribute.name().is_some(),
+    }
+}
+
 /// Writes one pointer attribute to `data`; returns an error if the attribute has no value for this memory.
 fn pointer_attribute(
     c: Caller,
@@ -154,8 +163,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(pool::pool_of(known?) as u64);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
-            // Added in CUDA 13.4.
-            if settings::version() < 13040 {
+            if !is_known(attribute) {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             known?;
@@ -334,7 +342,9 @@ exports! {
         }
         let attributes = || c.items(attributes.cast_const(), count as usize);
         let data = || c.items(data.cast_const(), count as usize);
-        if attributes()?.any(|a| a.name().is_none()) || data()?.any(|data| data.is_null()) {
+        // Driver 580 returns the tokens only alone.
+        let refused = |a| !is_known(a) || a == CUpointer_attribute::CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+        if attributes()?.any(refused) || data()?.any(|data| data.is_null()) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let allocation = memory::find(address);

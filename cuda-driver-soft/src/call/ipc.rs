@@ -1,6 +1,6 @@
 //! Memory that processes share: exports handles and pointers, and closes memory that was opened.
 
-use crate::object::{context, freed, ipc, memory, pool};
+use crate::object::{freed, ipc, memory, pool};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::{AllocationKind, address_space};
@@ -24,14 +24,14 @@ pub(crate) fn export_pooled(address: u64) -> Result<[u8; ipc::BYTES]> {
     ipc::share_pooled(allocation, pool)
 }
 
-/// `cuIpcCloseMemHandle`: the last close of a handle unmaps the memory.
+/// `cuIpcCloseMemHandle`: the last close of a handle waits for work that uses the memory, and unmaps the memory.
 pub(crate) fn close(address: u64) -> Result<()> {
     gate::healthy()?;
     let Some(id) = ipc::close(address)? else {
         return Ok(());
     };
-    if let Ok(context) = context::current() {
-        context.drain();
+    if let Some(allocation) = memory::find(address).filter(|a| a.id == id) {
+        memory::drain_users(&allocation);
     }
     let freed = address_space().free_if(address, |a| a.id == id);
     freed::forget(&freed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?);

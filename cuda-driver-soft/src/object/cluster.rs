@@ -65,7 +65,11 @@ pub(crate) fn of_launch(
         (None, None) => return Ok(None),
         (Some(cluster), _) | (None, Some(cluster)) => cluster,
     };
-    if cluster.iter().zip(blocks(function, grid)).any(|(&n, all)| n == 0 || all % n != 0) {
+    if cluster
+        .iter()
+        .zip(blocks(function, grid))
+        .any(|(&n, all)| n == 0 || all % n != 0)
+    {
         return refuse("the grid is not a multiple of the cluster size");
     }
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();

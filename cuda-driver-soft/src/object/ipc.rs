@@ -136,6 +136,7 @@ pub(crate) fn open(context: &Context, handle: &[u8; BYTES]) -> Result<u64> {
     for (address, mapping) in mappings.all() {
         if let Origin::Opened { identity, times } = &mut mapping.origin
             && *identity == handle.identity
+            && *times > 0
         {
             *times += 1;
             return Ok(address);
@@ -171,12 +172,11 @@ pub(crate) fn close(address: u64) -> Result<Option<u64>> {
         return Err(not_opened(address));
     };
     match &mut mapping.origin {
-        Origin::Opened { times: 1, .. } => Ok(Some(mapping.id)),
-        Origin::Opened { times, .. } => {
+        Origin::Opened { times, .. } if *times > 0 => {
             *times -= 1;
-            Ok(None)
+            Ok((*times == 0).then_some(mapping.id))
         }
-        Origin::External | Origin::Pooled => Err(not_opened(address)),
+        _ => Err(not_opened(address)),
     }
 }
 

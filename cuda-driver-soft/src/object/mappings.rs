@@ -18,7 +18,7 @@ pub(super) enum Origin {
     Opened {
         /// Device and inode number of the file.
         identity: (u64, u64),
-        /// Number of `cuIpcCloseMemHandle` calls that are needed to close the memory.
+        /// Number of `cuIpcCloseMemHandle` calls that are needed to close the memory; 0 while it is being closed.
         times: u64,
     },
     /// `cuMemPoolImportPointer`: memory that the program frees, whereas it closes memory of `cuIpcOpenMemHandle`.

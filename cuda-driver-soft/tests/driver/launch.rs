@@ -1,10 +1,12 @@
 //! Tests of launches: the calls that launch a kernel, the order of launches on a stream, refused launches, and
 //! occupancy.
 
-use crate::common::{Context, Kernel, check, cuda, expect, ptr};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, same, software};
 use cuda_driver_sys::*;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Returns a kernel whose threads each write `value` to a word of `p`.
 fn writer() -> Kernel {
@@ -281,4 +283,98 @@ fn occupancy() {
         check(cuda.cuOccupancyAvailableDynamicSMemPerBlock(&mut bytes, f, 8, 256));
         assert_eq!(bytes, (228 << 10) / 8);
     }
+}
+
+/// The launches of a list wait for the earlier work of all its streams, and later work waits for all launches, unless
+/// flags turn this off.
+#[test]
+fn a_list_of_two_devices() {
+    if !software() {
+        return eprintln!("needs the software driver, which has any number of devices");
+    }
+    let settings = [("CUDA_SOFT_DEVICES", "sm_90,sm_90")];
+    in_child("launch::a_list_of_two_devices", &settings, || unsafe {
+        static OPEN: AtomicBool = AtomicBool::new(false);
+        extern "system" fn wait(_: *mut c_void) {
+            while !OPEN.load(Relaxed) {
+                std::thread::yield_now();
+            }
+        }
+        let cuda = cuda();
+        let mut value = 7_u32;
+        let mut devices = [0, 1].map(|device| {
+            let (mut context, mut stream) = (null_mut(), null_mut());
+            check(cuda.cuCtxCreate(&mut context, 0, device));
+            check(cuda.cuStreamCreate(&mut stream, 1));
+            (context, stream, writer(), Words::new(64))
+        });
+        let mut arguments = devices.each_mut().map(|device| [ptr(&mut device.3.0), ptr(&mut value)]);
+        let mut of = |i: usize| CUDA_LAUNCH_PARAMS {
+            function: devices[i].2.function,
+            gridDimX: 2,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 32,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: devices[i].1,
+            kernelParams: arguments[i].as_mut_ptr(),
+        };
+        let list = [of(0), of(1)];
+        let launch = |mut list: Vec<CUDA_LAUNCH_PARAMS>, flags| {
+            cuda.cuLaunchCooperativeKernelMultiDevice(list.as_mut_ptr(), list.len() as u32, flags)
+        };
+        let [first, second] = [devices[0].1, devices[1].1];
+        for flags in 0..4 {
+            OPEN.store(false, Relaxed);
+            check(cuda.cuLaunchHostFunc(first, Some(wait), null_mut()));
+            check(launch(list.to_vec(), flags));
+            // The second device needs nothing of the first only without both joins.
+            if flags == 3 {
+                check(cuda.cuStreamSynchronize(second));
+            } else {
+                expect(cuda.cuStreamQuery(second), 600);
+            }
+            expect(cuda.cuStreamQuery(first), 600);
+            OPEN.store(true, Relaxed);
+            for (context, stream, _, words) in &devices {
+                check(cuda.cuStreamSynchronize(*stream));
+                check(cuda.cuCtxSetCurrent(*context));
+                assert_eq!(words.read(), [7; 64], "flags {flags}");
+                check(cuda.cuMemsetD32(words.0, 0, 64));
+                check(cuda.cuCtxSynchronize());
+            }
+        }
+        let [a, b] = list;
+        let refused = [
+            ("another grid", 1, vec![a, CUDA_LAUNCH_PARAMS { gridDimX: 1, ..b }]),
+            ("one device twice", 1, vec![a, a]),
+            ("three entries for two devices", 1, vec![a, b, a]),
+            (
+                "a function of another context",
+                400,
+                vec![
+                    a,
+                    CUDA_LAUNCH_PARAMS {
+                        function: a.function,
+                        ..b
+                    },
+                ],
+            ),
+            (
+                "a grid that does not fit",
+                720,
+                vec![CUDA_LAUNCH_PARAMS { gridDimX: 1 << 20, ..a }, b],
+            ),
+        ];
+        for (name, code, list) in refused {
+            same(launch(list, 0).0, code, name);
+        }
+        for (context, stream, _, words) in &devices {
+            check(cuda.cuStreamSynchronize(*stream));
+            check(cuda.cuCtxSetCurrent(*context));
+            assert_eq!(words.read(), [0; 64], "a refused list launches nothing");
+        }
+    });
 }
