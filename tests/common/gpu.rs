@@ -26,7 +26,6 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] where [T; N]: Default {}
 /// A context, current on this thread until dropped.
 pub(crate) struct Gpu {
     pub(crate) context: CUcontext,
-    modules: Vec<CUmodule>,
 }
 
 impl Gpu {
@@ -34,34 +33,29 @@ impl Gpu {
         super::driver();
         let mut context = ptr::null_mut();
         ok!(cuCtxCreate(&raw mut context, 0, 0));
-        Self {
-            context,
-            modules: Vec::new(),
-        }
+        Self { context }
     }
 
     /// Loads a kernel file into the context.
-    pub(crate) fn module(&mut self, file: &str) -> CUmodule {
+    pub(crate) fn module(&self, file: &str) -> CUmodule {
         let text = super::ptx(file);
         let mut module = ptr::null_mut();
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
-        self.modules.push(module);
         module
     }
 
     /// Loads PTX into the context.
-    pub(crate) fn text(&mut self, ptx: &str) -> CUmodule {
+    pub(crate) fn text(&self, ptx: &str) -> CUmodule {
         let Ok(text) = CString::new(ptx) else {
             panic!("NUL byte in {ptx:?}")
         };
         let mut module = ptr::null_mut();
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
-        self.modules.push(module);
         module
     }
 
     /// Loads a kernel file and returns one of its kernels.
-    pub(crate) fn kernel(&mut self, file: &str, name: &str) -> CUfunction {
+    pub(crate) fn kernel(&self, file: &str, name: &str) -> CUfunction {
         let module = self.module(file);
         self.function(module, name)
     }

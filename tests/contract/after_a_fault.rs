@@ -14,7 +14,7 @@ use crate::common::{Codes, ptx};
 use crate::{arguments, call, child, is, ok};
 
 /// Queues a kernel that writes to NULL.
-fn fault(gpu: &mut Gpu) {
+fn fault(gpu: &Gpu) {
     let function = gpu.kernel("faults.ptx", "fault_write");
     write(function, null_mut(), 0);
 }
@@ -50,8 +50,8 @@ fn all_contexts_of_the_process() {
         let memory = other.alloc(64);
         let mut primary = null_mut();
         ok!(cuDevicePrimaryCtxRetain(&raw mut primary, 0));
-        let mut gpu = Gpu::new();
-        fault(&mut gpu);
+        let gpu = Gpu::new();
+        fault(&gpu);
         is!(c, 700, cuCtxSynchronize());
         for context in [other.context, primary] {
             ok!(cuCtxSetCurrent(context));
@@ -86,7 +86,7 @@ struct Trapped {
 impl Trapped {
     /// Queues the kernel that traps.
     fn new() -> Self {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let (mut stream, memory) = (null_mut(), gpu.alloc(64));
         ok!(cuStreamCreate(&raw mut stream, 1));
         let module = gpu.text(
@@ -160,12 +160,12 @@ fn calls_that_do_not_wait_find_a_fault() {
 #[test]
 fn queries() {
     child!("queries", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let mut stream = null_mut();
         ok!(cuStreamCreate(&raw mut stream, 0));
         let memory = gpu.alloc(64);
-        fault(&mut gpu);
+        fault(&gpu);
         is!(c, 700, cuCtxSynchronize());
 
         // The fault's code.
@@ -249,7 +249,7 @@ fn wait_for(number: &AtomicU32) {
 #[test]
 fn work_behind_the_fault() {
     child!("work_behind_the_fault", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let (mut stream, mut other, mut pinned) = (null_mut(), null_mut(), null_mut());
         ok!(cuStreamCreate(&raw mut stream, 1));

@@ -8,7 +8,7 @@ use cuda_driver::sys::*;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::{Codes, is_software};
 use crate::textures::run;
-use crate::{is, ok};
+use crate::{call, is, ok};
 
 const FLOAT: CUarray_format = CUarray_format::CU_AD_FORMAT_FLOAT;
 const U32: CUarray_format = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32;
@@ -82,7 +82,12 @@ fn array_descriptors() {
     ] {
         let wanted = descriptor(size, format, channels, flags);
         let mut made = ptr::null_mut();
-        is!(c, code, cuArray3DCreate(&raw mut made, &raw const wanted));
+        let result = call!(cuArray3DCreate(&raw mut made, &raw const wanted)).0;
+        c.is(
+            code,
+            &format!("{size:?}, {format:?}, {channels} channels, flags {flags:#x}"),
+            result,
+        );
         if code == 0 {
             let mut seen = descriptor([9; 3], U8, 9, 9);
             is!(c, 0, cuArray3DGetDescriptor(&raw mut seen, made));
@@ -410,7 +415,7 @@ fn surface(array: CUarray) -> u64 {
 
 #[test]
 fn surface_loads_and_bounds() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let data: Vec<u32> = (1..13).collect();
     let plane = array([4, 3, 0], U32, 1, SURFACE);
     // SAFETY: zeros are a valid value of every member.
@@ -427,23 +432,23 @@ fn surface_loads_and_bounds() {
         .to_vec();
     for (bounds, expected) in [("clamp", [1, 1, 6, 12, 8, 12, 9]), ("zero", [0, 0, 6, 12, 0, 0, 0])] {
         let load = format!("suld.b.2d.b32.{bounds} r0, [h, {{c0,c1}}];");
-        let seen: Vec<u32> = run(&mut gpu, &load, handle, &rows).iter().map(|r| r[0]).collect();
+        let seen: Vec<u32> = run(&gpu, &load, handle, &rows).iter().map(|r| r[0]).collect();
         assert_eq!(seen, expected, "{bounds}");
     }
     // Two elements at once.
     let load = "suld.b.2d.v2.b32.trap {r0,r1}, [h, {c0,c1}];";
-    let seen = run(&mut gpu, load, handle, &[vec![8, 1], vec![0, 2]]);
+    let seen = run(&gpu, load, handle, &[vec![8, 1], vec![0, 2]]);
     assert_eq!(seen[0][..2], [7, 8]);
     assert_eq!(seen[1][..2], [9, 10]);
     let halves = "suld.b.2d.b16.trap s0, [h, {c0,c1}]; cvt.u32.u16 r0, s0;";
-    assert_eq!(run(&mut gpu, halves, handle, &[vec![6, 0]])[0][0], 0);
+    assert_eq!(run(&gpu, halves, handle, &[vec![6, 0]])[0][0], 0);
     let sizes = "suq.width.b32 r0, [h]; suq.height.b32 r1, [h]; suq.depth.b32 r2, [h];";
-    assert_eq!(run(&mut gpu, sizes, handle, &[vec![0]])[0][..3], [4, 3, 0]);
+    assert_eq!(run(&gpu, sizes, handle, &[vec![0]])[0][..3], [4, 3, 0]);
 }
 
 #[test]
 fn surface_stores_and_reductions() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let line = array([4, 0, 0], U32, 1, SURFACE);
     let handle = surface(line);
     let start = [5u32, 0xffff_fff0, 0x7fff_ffff, 9];
@@ -497,7 +502,7 @@ fn surface_stores_and_reductions() {
         ok!(cuMemcpyHtoA(line, 0, start.as_ptr().cast(), 16));
         let at: i32 = at;
         let row = vec![at.cast_unsigned(), 0, 0, 0, 0x4433_2211, 0x8000_0003];
-        run(&mut gpu, instruction, handle, &[row]);
+        run(&gpu, instruction, handle, &[row]);
         assert_eq!(read::<u32>(line, 4), expected, "{instruction} at {at}");
     }
     // Stores in texel format convert: integers saturate, half-precision values round towards zero.
@@ -519,7 +524,7 @@ fn surface_stores_and_reductions() {
         let mut row = vec![0; 4];
         row.extend(values);
         ok!(cuMemcpyHtoA(line, 0, [0u8; 8].as_ptr().cast(), 8));
-        run(&mut gpu, store, surface(line), &[row]);
+        run(&gpu, store, surface(line), &[row]);
         assert_eq!(read::<u8>(line, 8), expected, "{format:?}");
     }
 }

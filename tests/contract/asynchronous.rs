@@ -17,7 +17,7 @@ fn copies_in_groups() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "copy_groups");
     for threads in [32_usize, 96, 128] {
         let input = words(threads * 7, 1);
@@ -42,7 +42,7 @@ fn copies_with_a_shorter_source() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "copy_parts");
     let input = words(256, 2);
     let bytes: Vec<u32> = (0..64).map(|t| t % 17).collect();
@@ -65,7 +65,7 @@ fn barriers_in_memory() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_rounds");
     for threads in [1_usize, 32, 100, 256] {
         let input = words(threads, 3);
@@ -84,7 +84,7 @@ fn barriers_that_wait_for_copies() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_copies");
     let input = words(10 * 128, 4);
     let (data, out) = (gpu.upload(&input), gpu.alloc(256));
@@ -103,7 +103,7 @@ fn pending_counts_of_a_barrier() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_counts");
     let out = gpu.alloc(20);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
@@ -115,7 +115,7 @@ fn a_cluster_of_one_block() {
     if !has_architecture(90) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("cluster.ptx", "alone");
     let out = gpu.alloc(1024);
     gpu.launch(kernel, [3, 1, 1], [64, 1, 1], 0, &mut arguments![out]);
@@ -128,7 +128,7 @@ fn transactions_of_a_barrier() {
     if !has_architecture(90) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("cluster.ptx", "transactions");
     let out = gpu.alloc(16);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);

@@ -34,7 +34,7 @@ fn table<T: Plain + PartialEq + std::fmt::Debug>(
     start: &[T],
     ops: [fn(T, T, usize) -> T; 7],
 ) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let function = gpu.kernel("atomics.ptx", kernel);
     let mut cells = start[..8].to_vec();
     cells.extend_from_slice(&start[..8]);
@@ -101,7 +101,7 @@ fn all_operations_u64() {
 
 #[test]
 fn min_and_max_s64() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "atomics_s64");
     let input: Vec<i64> = wide(500, 4).iter().map(|x| x.cast_signed()).collect();
     let (data, cells) = (gpu.upload(&input), gpu.upload(&[0_i64, 0]));
@@ -122,7 +122,7 @@ fn occurrences(values: &[u32], below: u32) -> Vec<usize> {
 
 #[test]
 fn returned_values() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "old_values");
     let n = 700_u32;
     let cells = gpu.upload(&[0_u32, 0, 6, u32::MAX, u32::MAX]);
@@ -153,7 +153,7 @@ fn returned_values() {
 
 #[test]
 fn sums_of_floating_point_numbers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "add_f32");
     let input: Vec<f32> = (0..640).map(|i| (i % 37) as f32 - 11.5).collect();
     let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f32, 0.25]));
@@ -188,7 +188,7 @@ fn sums_of_halves() {
     if !has_architecture(70) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let values: Vec<u32> = (0..256).map(|i| i % 7).collect();
     let sum = values.iter().sum::<u32>();
     assert!(sum <= 2048, "exact in f16");
@@ -211,7 +211,7 @@ fn sums_of_halves() {
 
 #[test]
 fn compare_and_swap_in_a_loop() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "max_f64");
     let mut random = Random::new(5);
     let input: Vec<f64> = (0..500).map(|_| f64::from(random.word()) - 2.0e9).collect();
@@ -239,7 +239,7 @@ fn compare_and_swap_in_a_loop() {
 
 #[test]
 fn histograms() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "histogram");
     let input: Vec<u8> = wide(2500, 6)
         .iter()
@@ -257,7 +257,7 @@ fn histograms() {
 
 #[test]
 fn through_generic_pointers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "add_generic");
     let (cell, out) = (gpu.upload(&[0_u32]), gpu.alloc(4));
     gpu.launch(kernel, [1, 1, 1], [128, 1, 1], 0, &mut arguments![cell, out]);
@@ -271,7 +271,7 @@ fn other_scopes() {
     if !has_architecture(60) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.sm_60.ptx", "scopes");
     let (cells, wide) = (gpu.upload(&[0_u32; 6]), gpu.upload(&[0_u64; 6]));
     gpu.launch(kernel, [5, 1, 1], [40, 1, 1], 0, &mut arguments![cells, wide]);
@@ -285,7 +285,7 @@ fn vectors() {
     if !has_architecture(90) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("vectors.ptx", "add_vectors");
     let (sums, old) = (gpu.upload(&[0.0_f32; 8]), gpu.alloc(256));
     gpu.launch(kernel, [1, 1, 1], [64, 1, 1], 0, &mut arguments![sums, old]);

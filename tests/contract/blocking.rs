@@ -178,7 +178,7 @@ fn calls_that_return_at_once() {
 }
 
 fn calls_that_return_at_once_alone() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let s = stream(0);
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");

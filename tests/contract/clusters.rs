@@ -69,7 +69,7 @@ fn blocks_that_share_memory() {
     if !has_clusters() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let module = gpu.text(
         ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 4 .u32 own; .shared .align 4 .u32 sum;\n\
         .visible .entry k(.param .u64 out) { .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .pred %p;\n\
@@ -104,7 +104,7 @@ fn sizes_of_clusters() {
     if !has_clusters() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(KERNELS);
     // Grid, cluster, and the codes of the four kernels.
@@ -159,7 +159,7 @@ fn attributes_of_kernels() {
     if !has_clusters() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(KERNELS);
     let must = CUfunction_attribute::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET;
@@ -188,7 +188,7 @@ fn numbers_of_active_clusters() {
     if !has_clusters() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(KERNELS);
     let function = gpu.function(module, "plain");
@@ -267,7 +267,7 @@ fn fault(body: &str, code: u32) {
     if !has_clusters() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let module = gpu.text(&format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 own[64];\n.visible .entry k() {{\n\
         .reg .b32 %r<8>; .reg .b64 %rd<4>; mov.u32 %r1, own; barrier.cluster.arrive; barrier.cluster.wait;\n{body}\n\
@@ -319,7 +319,7 @@ fn grids_of_clusters() {
         needs("a driver of CUDA 13.0, which knows .blocksareclusters");
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(
         ".version 9.0\n.target sm_90\n.address_size 64\n\
@@ -342,7 +342,7 @@ fn grids_of_clusters() {
         );
     }
     let out = gpu.upload(&[0_u32; 5]);
-    let mut launch = |grid, cluster: &[u32]| launch(kernel, grid, 32, cluster, &mut arguments![out]);
+    let launch = |grid, cluster: &[u32]| launch(kernel, grid, 32, cluster, &mut arguments![out]);
     c.is(912, "another size of clusters", launch(4, &[4, 1]));
     c.is(1, "2^32 blocks", launch(0x7fff_ffff, &[]));
 }

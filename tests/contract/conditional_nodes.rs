@@ -58,7 +58,7 @@ struct Conditionals {
 
 impl Conditionals {
     fn new() -> Self {
-        let mut steps = Steps::new();
+        let steps = Steps::new();
         let module = steps.gpu.text(PTX);
         Conditionals {
             count: steps.gpu.function(module, "count"),

@@ -23,7 +23,7 @@ fn compare<T: PartialEq + Debug>(label: &str, seen: &[T], expected: &[T]) {
 
 /// Runs a kernel `(in, out, n)` and compares its results, one per element, with those of `reference`.
 fn check<I: Plain, O: Plain + PartialEq + Debug>(file: &str, kernel: &str, input: &[I], reference: impl Fn(I) -> O) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel_handle = gpu.kernel(file, kernel);
     let seen: Vec<O> = gpu.table(kernel_handle, &[input], 1);
     let expected: Vec<O> = input.iter().map(|x| reference(*x)).collect();
@@ -136,7 +136,7 @@ fn loops() {
 
 #[test]
 fn gcd() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("divergent.ptx", "gcd");
     let (a, b) = (words(3000, 5), words(3000, 6));
     let seen: Vec<u32> = gpu.table(kernel, &[&a, &b], 1);
@@ -156,7 +156,7 @@ fn gcd() {
 
 /// Runs a kernel `(in, out)` in one block with a thread per element, and returns the results.
 fn one_block(file: &str, kernel: &str, input: &[u32]) -> Vec<u32> {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(file, kernel);
     let (data, out) = (gpu.upload(input), gpu.alloc(input.len() * 4));
     gpu.launch(
@@ -210,7 +210,7 @@ fn a_barrier_inside_a_function() {
 fn direct_calls() {
     let input: Vec<f32> = (0..500).map(|i| i as f32 * 0.37 - 90.0).collect();
     let reference = |x: f32| fma32(fma32(2.0, x, 3.0), x, 1.0);
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("calls.ptx", "call_direct");
     let seen: Vec<f32> = gpu.table(kernel, &[&input], 1);
     let expected: Vec<u32> = input.iter().map(|x| reference(*x).to_bits()).collect();
@@ -252,7 +252,7 @@ fn indirect_calls() {
 #[test]
 fn structs_returned() {
     let input: Vec<f32> = (0..200).map(|i| (i as f32 * 0.71).fract() * 100.0 - 30.0).collect();
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("calls.ptx", "call_struct");
     let seen: Vec<f64> = gpu.table(kernel, &[&input], 1);
     let mut sum = 0.0;
@@ -295,7 +295,7 @@ fn jump_tables() {
 
 #[test]
 fn lanes_that_leave_one_by_one() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("jump.ptx", "leave_one_by_one");
     let out = gpu.alloc(128);
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![out]);
@@ -305,7 +305,7 @@ fn lanes_that_leave_one_by_one() {
 
 #[test]
 fn predicates() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("jump.ptx", "predicates");
     let (mut a, mut b) = (words(1000, 13), words(1000, 14));
     // Equal pairs, the constants with which the kernel compares, and the edges of signed numbers.

@@ -103,7 +103,7 @@ fn check_to_integer(label: &str, values: &[f64], seen: &[i64], recorded_nan: [Op
 
 #[test]
 fn f32_to_integers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let a = all_floats();
     let kernel = gpu.kernel("convert.ptx", "f32_to_int");
     let seen: Vec<i64> = gpu.table(kernel, &[&a], 16);
@@ -114,7 +114,7 @@ fn f32_to_integers() {
 
 #[test]
 fn f64_to_integers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let a = all_doubles();
     let kernel = gpu.kernel("convert.ptx", "f64_to_int");
     let seen: Vec<i64> = gpu.table(kernel, &[&a], 16);
@@ -125,7 +125,7 @@ fn f64_to_integers() {
 
 #[test]
 fn integers_to_f32() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = all_integers();
     let kernel = gpu.kernel("convert.ptx", "int_to_f32");
@@ -154,7 +154,7 @@ fn integers_to_f32() {
 
 #[test]
 fn integers_to_f64() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = all_integers();
     let kernel = gpu.kernel("convert.ptx", "int_to_f64");
@@ -179,7 +179,7 @@ fn integers_to_f64() {
 
 #[test]
 fn between_floats() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = all_doubles();
     let kernel = gpu.kernel("convert.ptx", "f64_to_f32");
@@ -223,7 +223,7 @@ fn between_floats() {
 
 #[test]
 fn to_whole_numbers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = all_floats();
     let kernel = gpu.kernel("convert.ptx", "f32_round");
@@ -277,7 +277,7 @@ fn to_whole_numbers() {
 
 #[test]
 fn between_integers_and_bits() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = all_integers();
     let kernel = gpu.kernel("convert.ptx", "int_to_int");

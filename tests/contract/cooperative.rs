@@ -45,7 +45,7 @@ fn barriers_of_a_grid() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     for (blocks, threads, rounds) in [(1, 32, 4), (16, 64, 10), (130, 96, 6)] {
         let input: Vec<u32> = (0..blocks * threads).map(|i| i * 77 + 5).collect();
@@ -66,7 +66,7 @@ fn grids_on_several_streams_have_separate_barriers() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     let input: Vec<u32> = (0..8 * 64).collect();
     let grids: Vec<(CUdeviceptr, CUstream)> = (0..4)
@@ -92,7 +92,7 @@ fn other_launches_have_no_grid_barrier() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "is_cooperative");
     let out = gpu.alloc(4);
     gpu.launch(kernel, [2, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
@@ -106,7 +106,7 @@ fn reserved_and_kernel_shared_memory_are_separate() {
     if !has_architecture(80) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "reserved_shared");
     let (blocks, threads) = (20_u32, 256_u32);
     let out = gpu.alloc((blocks * 3 * threads * 4) as usize);
@@ -132,7 +132,7 @@ fn lists_of_one_device() {
     if !has_architecture(70) {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(ADD);
     let kernel = gpu.function(module, "add");

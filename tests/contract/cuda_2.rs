@@ -11,7 +11,7 @@ use crate::is;
 
 #[test]
 fn parameters_and_shapes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     // `my_kernel` turns n floats of 1 into 3; its parameters are a pointer and a 64-bit n.
     let f = gpu.kernel("my_kernel.ptx", "my_kernel");
@@ -58,7 +58,7 @@ fn parameters_and_shapes() {
 
 #[test]
 fn wrong_shapes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let f = gpu.kernel("my_kernel.ptx", "my_kernel");
     for (x, y, z) in [(0, 1, 1), (1025, 1, 1), (32, 32, 2), (1, 1, 65), (-1, 1, 1)] {

@@ -61,7 +61,7 @@ fn wrong_arguments() {
 
 #[test]
 fn elapsed_time_grows_with_the_work() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let spin = gpu.kernel("spin.ptx", "spin");
     let out = gpu.alloc(8);
@@ -100,7 +100,7 @@ fn elapsed_time_grows_with_the_work() {
 
 #[test]
 fn a_stream_waits_for_an_event() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let spin = gpu.kernel("spin.ptx", "spin");
     let out = gpu.upload(&[0_u64, 0]);

@@ -11,7 +11,7 @@ use cuda_driver::driver_log::LogCallback;
 use cuda_driver::graph::UserObject;
 use cuda_driver::pool::{MemPool, StreamBuffer};
 use cuda_driver::sys::library::{Options, Source, set_default_with};
-use cuda_driver::sys::{CUdevResourceType, Function};
+use cuda_driver::sys::{CUdevResourceType, CUresult, Function};
 use cuda_driver::texture::{TextureDescriptor, TextureReference};
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory};
 use cuda_driver::{
@@ -96,20 +96,25 @@ fn graph(context: &Context) -> Graph {
 }
 
 fn green_context() -> Option<GreenContext> {
-    let device = Device::first().ok()?;
-    // Older drivers do not have green contexts.
-    let all = device.resource(CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM).ok()?;
+    let device = Device::first().expect("a device");
+    let all = match device.resource(CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM) {
+        Ok(all) => all,
+        // Older drivers do not have green contexts.
+        Err(error) if error.is_missing_function() => return None,
+        Err(error) => panic!("multiprocessors of the device: {error}"),
+    };
     let split = all.split_by_count(1, 2, 0).expect("a split");
     Some(GreenContext::create(device, &split.groups).expect("a green context"))
 }
 
 /// Returns access to a context of the second device, which the access alone keeps alive.
 fn peer_access(context: &Context) -> Option<Owner> {
-    let second = *Device::all().ok()?.get(1)?;
+    let second = *Device::all().expect("the devices").get(1)?;
     let peer = Context::create(second).expect("a context");
     match context.enable_peer_access(&peer) {
         Ok(access) => Some(Box::new(access)),
-        Err(_) => {
+        Err(error) => {
+            assert_eq!(error.code(), CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "{error}");
             // Leaked, so that its destruction is not counted.
             let _ = peer.into_raw();
             None
@@ -483,10 +488,12 @@ const ROWS: &[Row] = &[
     Row {
         name: "LogCallback",
         ends: &[Function::cuLogsUnregisterCallback],
-        make: |_| {
-            LogCallback::new(|_, _| ())
-                .ok()
-                .map(|callback| Box::new(callback) as Owner)
+        make: |_| match LogCallback::new(|_, _| ()) {
+            Ok(callback) => Some(Box::new(callback)),
+            Err(error) => {
+                assert!(error.is_missing_function(), "{error}");
+                None
+            }
         },
         pass: |_| None,
     },

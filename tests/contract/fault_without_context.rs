@@ -13,7 +13,7 @@ use crate::{arguments, child, is, ok};
 #[test]
 fn the_missing_context_comes_before_the_fault() {
     child!("the_missing_context_comes_before_the_fault", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let text = ptx("faults.ptx");
         let image: *const c_void = text.as_ptr().cast();

@@ -11,7 +11,7 @@ use crate::{arguments, child, is, ok, test_path};
 
 /// Launches a kernel of `faults.ptx` that must fail with `code`, and checks the codes of later calls.
 fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64) -> Arguments) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let function = gpu.kernel("faults.ptx", kernel);
     let out = gpu.alloc(4096);
@@ -149,7 +149,7 @@ fn trap() {
 #[test]
 fn a_failed_assertion() {
     let written = in_child(&test_path!("a_failed_assertion"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let function = gpu.kernel("assert.ptx", "assert_below");
         let input = gpu.upload(&[1_u32, 99, 3, 4, 5, 99, 7, 50]);
@@ -187,7 +187,7 @@ fn a_failed_assertion() {
 
 #[test]
 fn assertions_that_hold() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let function = gpu.kernel("assert.ptx", "assert_below");
     let input = gpu.upload(&[1_u32, 2, 3, 4]);
     let out = gpu.alloc(16);
@@ -198,10 +198,10 @@ fn assertions_that_hold() {
 
 #[test]
 fn valid_accesses_do_not_fault() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let data = gpu.upload(&(0..1024_u32).collect::<Vec<_>>());
     let out = gpu.alloc(4096);
-    let mut run = |name: &str, arguments: &mut Arguments| -> u32 {
+    let run = |name: &str, arguments: &mut Arguments| -> u32 {
         let function = gpu.kernel("faults.ptx", name);
         gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, arguments);
         gpu.read::<u32>(out, 1)[0]

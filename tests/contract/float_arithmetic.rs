@@ -167,7 +167,7 @@ fn in_modes(operations: &[&str]) -> Vec<String> {
 }
 
 fn binary<W: Width>() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let (mut a, mut b) = pairs(&W::edges(), &W::edges());
     a.extend(W::random(6000, 1));
     b.extend(W::random(6000, 2));
@@ -205,7 +205,7 @@ fn binary_f64() {
 }
 
 fn fma<W: Width>() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     // Every second edge value as a, every third as b and as c.
     let edges = W::edges();
     let (mut a, mut b, mut d) = (Vec::new(), Vec::new(), Vec::new());
@@ -248,7 +248,7 @@ fn fma_f64() {
 }
 
 fn unary<W: Width>() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut a = W::edges();
     a.extend(W::random(10_000, 9));
     // Perfect squares, whose roots are exact.
@@ -278,7 +278,7 @@ fn roots_and_reciprocals_f64() {
 }
 
 fn order<W: Width>(sign: u64) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut a, mut b) = pairs(&W::edges(), &W::edges());
     a.extend(W::random(2000, 10));
@@ -354,7 +354,7 @@ fn flushed(bits: u32) -> u32 {
 
 #[test]
 fn flushing_and_saturating() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut a, mut b) = pairs(&floats(), &floats());
     a.extend(random_floats(4000, 12));

@@ -21,7 +21,7 @@ const KERNELS: &str = ".version 7.0\n.target sm_52\n.address_size 64\n\
 
 #[test]
 fn pointers_that_another_kernel_stored() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let module = gpu.text(KERNELS);
     let (keep, uses) = (gpu.function(module, "keep"), gpu.function(module, "use"));
     gpu.launch(keep, [1; 3], [1; 3], 0, &mut arguments![]);

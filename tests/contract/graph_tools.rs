@@ -148,7 +148,7 @@ pub(crate) fn fill_params(to: CUdeviceptr, value: u32, width: usize) -> CUDA_MEM
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let module = gpu.text(PTX);
         let data = gpu.upload(&[0_u32; 64]);
         Self {

@@ -8,7 +8,7 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::graph_tools::{Steps, edges, event, fill_params, graph, instantiate, kinds, nodes, stream};
-use crate::{is, ok};
+use crate::{child, is, ok};
 
 #[test]
 fn nodes_run_after_their_dependencies() {
@@ -35,10 +35,24 @@ fn nodes_run_after_their_dependencies() {
     is!(c, 0, cuStreamSynchronize(s.stream));
     is!(c, 0, cuGraphExecDestroy(empty));
     is!(c, 0, cuGraphExecDestroy(exec));
-    is!(c, 1, cuGraphExecDestroy(exec));
-    is!(c, 1, cuGraphLaunch(exec, s.stream));
     is!(c, 0, cuGraphDestroy(g));
-    is!(c, 1, cuGraphDestroy(g));
+}
+
+#[test]
+fn handles_of_destroyed_graphs() {
+    // In a process of its own, where no other test's graph gets the same handle.
+    child!("handles_of_destroyed_graphs", {
+        let s = Steps::new();
+        let mut c = Codes::new();
+        let g = graph();
+        s.digit(g, &[], 1);
+        let exec = instantiate(g);
+        is!(c, 0, cuGraphExecDestroy(exec));
+        is!(c, 1, cuGraphExecDestroy(exec));
+        is!(c, 1, cuGraphLaunch(exec, s.stream));
+        is!(c, 0, cuGraphDestroy(g));
+        is!(c, 1, cuGraphDestroy(g));
+    });
 }
 
 #[test]

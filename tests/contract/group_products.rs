@@ -109,7 +109,7 @@ fn inexact_sums() {
     if architecture() != 90 {
         return needs("a device of architecture sm_90");
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let out = gpu.alloc(512 * 4);
     let mut wrong = String::new();
     for (types, steps, range, first, all) in RECORDED {

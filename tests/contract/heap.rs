@@ -11,7 +11,7 @@ fn numbers(count: usize, seed: u64) -> Vec<i32> {
 
 #[test]
 fn every_thread_allocates() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_neighbours");
     for count in [1_u32, 10, 1000] {
         let out = gpu.alloc(256);
@@ -26,7 +26,7 @@ fn every_thread_allocates() {
 
 #[test]
 fn allocations_outlive_the_launch() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let module = gpu.module("heap.ptx");
     let keep = gpu.function(module, "heap_keep");
     let release = gpu.function(module, "heap_release");
@@ -44,7 +44,7 @@ fn allocations_outlive_the_launch() {
 
 #[test]
 fn failed_allocations_return_null() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_limits");
     let out = gpu.upload(&[7_u32, 7]);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
@@ -53,7 +53,7 @@ fn failed_allocations_return_null() {
 
 #[test]
 fn freed_memory_is_reused() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_again");
     let out = gpu.alloc(4);
     // 1000 allocations of 64 KiB each, from a heap of 8 MiB.
@@ -64,7 +64,7 @@ fn freed_memory_is_reused() {
 
 #[test]
 fn virtual_functions() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "virtual_calls");
     let input = numbers(96, 1);
     let (data, out) = (gpu.upload(&input), gpu.alloc(384));
@@ -83,7 +83,7 @@ fn virtual_functions() {
 
 #[test]
 fn a_list_built_by_all_threads() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "linked_list");
     let input: Vec<u32> = numbers(256, 2).iter().map(|x| x.cast_unsigned()).collect();
     let (data, out) = (gpu.upload(&input), gpu.alloc(8));
@@ -94,7 +94,7 @@ fn a_list_built_by_all_threads() {
 
 #[test]
 fn lambdas() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "lambdas");
     let input = numbers(64, 3);
     let (data, out) = (gpu.upload(&input), gpu.alloc(256));

@@ -94,7 +94,7 @@ fn copies_reach_memory_that_only_the_host_can_access() {
 }
 
 fn only_for_the_host() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     if !has(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) {
         return needs("virtual memory on NUMA nodes of the host");
     }

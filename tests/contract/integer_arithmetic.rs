@@ -99,7 +99,7 @@ fn inputs<T: Integer>() -> (Vec<T>, Vec<T>) {
 }
 
 fn table<T: Integer>(suffix: &str) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = inputs::<T>();
     let ops = gpu.kernel("int_arith.ptx", &format!("int_ops_{suffix}"));
@@ -163,7 +163,7 @@ fn short_inputs() -> (Vec<u16>, Vec<u16>) {
 
 #[test]
 fn sixteen_bits() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = short_inputs();
     let unsigned = gpu.kernel("int_arith.ptx", "int_ops_u16");
@@ -225,7 +225,7 @@ fn sixteen_bits() {
 
 #[test]
 fn wide_and_partial() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = inputs::<u32>();
     let kernel = gpu.kernel("int_arith.ptx", "int_wide");

@@ -50,7 +50,7 @@ fn accepted_attributes() {
         crate::common::needs("a driver of CUDA 13");
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let mut c = Codes::new();
     let (memory, mut stream) = (gpu.alloc(4), ptr::null_mut());
@@ -88,7 +88,7 @@ fn accepted_attributes() {
 /// A launch and a kernel node check an access policy window as a stream does.
 #[test]
 fn access_policy_windows_of_launches() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let mut c = Codes::new();
     let (memory, mut stream, mut graph) = (gpu.alloc(4), ptr::null_mut(), ptr::null_mut());
@@ -166,7 +166,7 @@ fn a_launch_records_an_event() {
         crate::common::needs("a driver of CUDA 12.3");
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     // Loading a kernel and its first launch may have to wait for all streams, so both come before the wait for `flag`.
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (memory, mut stream, mut flag) = (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());

@@ -11,7 +11,7 @@ use crate::{arguments, is, ok};
 
 #[test]
 fn dimensions() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("registers.ptx", "registers");
     let out = gpu.alloc(1024 * 64);
@@ -78,7 +78,7 @@ fn dimensions() {
 
 #[test]
 fn limits_of_the_kernel() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("spin.ptx", "bounded");
     let out = gpu.alloc(512);
@@ -126,7 +126,7 @@ fn limits_of_the_kernel() {
 
 #[test]
 fn arguments_missing() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[0.0_f32; 4]);
@@ -192,7 +192,7 @@ fn arguments_missing() {
 
 #[test]
 fn an_extra_list_without_a_buffer() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 4]);
@@ -232,7 +232,7 @@ fn an_extra_list_without_a_buffer() {
 
 #[test]
 fn packed_arguments() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 4]);
@@ -274,7 +274,7 @@ fn packed_arguments() {
 
 #[test]
 fn registers_in_three_dimensions() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("registers.ptx", "registers");
     for (grid, block) in [
@@ -317,7 +317,7 @@ fn registers_in_three_dimensions() {
 
 #[test]
 fn cooperative_launches_that_do_not_fit() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("registers.ptx", "registers");
     let out = gpu.alloc(1024 * 64);
@@ -349,7 +349,7 @@ fn cooperative_launches_that_do_not_fit() {
 
 #[test]
 fn many_launches_in_a_row() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("globals.ptx", "write_globals");
     let module = {
         let mut module = ptr::null_mut();

@@ -299,7 +299,7 @@ fn registration() {
 fn the_size_of_the_print_buffer_is_fixed_by_a_launch() {
     // In a child process, so that the kernel's output is captured.
     child!("the_size_of_the_print_buffer_is_fixed_by_a_launch", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let fifo = CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE;
         let kernel = gpu.kernel("print.ptx", "print_threads");

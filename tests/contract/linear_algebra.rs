@@ -28,7 +28,7 @@ fn same32(label: &str, seen: &[f32], expected: &[f32]) {
 
 #[test]
 fn vector_add() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("vector_add.ptx", "vector_add");
     for n in [1_usize, 255, 256, 257, 5000] {
         let (mut a, mut b) = (floats(n * 2, 1), floats(n * 2, 2));
@@ -49,7 +49,7 @@ fn vector_add() {
 
 #[test]
 fn saxpy_and_daxpy() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let (single, double) = (gpu.kernel("saxpy.ptx", "saxpy"), gpu.kernel("saxpy.ptx", "daxpy"));
     for n in [1_usize, 100, 4096, 10_000] {
         let (mut x, mut y) = (floats(n * 2, 3), floats(n * 2, 4));
@@ -95,7 +95,7 @@ fn saxpy_and_daxpy() {
 
 #[test]
 fn matrix_product() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let (single, double) = (
         gpu.kernel("matmul.ptx", "matmul_f32"),
         gpu.kernel("matmul.ptx", "matmul_f64"),
@@ -167,7 +167,7 @@ fn tree<T: Copy>(part: &[T], block: usize, neutral: T, op: impl Fn(T, T) -> T) -
 
 #[test]
 fn reductions() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut random = Random::new(6);
     for n in [1_usize, 256, 300, 5000] {
         let blocks = n.div_ceil(256);
@@ -226,7 +226,7 @@ fn reductions() {
 
 #[test]
 fn a_kernel_with_line_information() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("lines.ptx", "lines");
     let (mut a, mut b) = (floats(2000, 8), floats(2000, 9));
     a.truncate(900);

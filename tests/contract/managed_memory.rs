@@ -35,7 +35,7 @@ fn attribute(which: u32, address: CUdeviceptr, bytes: usize) -> c_int {
 
 #[test]
 fn prefetches_keep_the_contents() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (x, y) = (managed(4000), managed(4000));
     for i in 0..1000 {

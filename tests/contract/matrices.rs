@@ -3,6 +3,7 @@
 
 use crate::arguments;
 use crate::common::gpu::{Gpu, Plain};
+use crate::common::has_architecture;
 use crate::common::values::Random;
 
 const FILE: &str = "matrix.sm_80.ptx";
@@ -50,7 +51,7 @@ fn f32s(values: &[i32]) -> Vec<f32> {
 
 /// Runs a kernel `(a, b, c, d)` of one warp, and returns the first `results` elements of `d`.
 fn multiply<A: Plain, C: Plain>(kernel: &str, a: &[A], b: &[A], c: &[C], results: usize) -> Vec<C> {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, kernel);
     let d = gpu.alloc(results * size_of::<C>());
     let mut arguments = arguments![gpu.upload(a), gpu.upload(b), gpu.upload(c), d];
@@ -60,6 +61,9 @@ fn multiply<A: Plain, C: Plain>(kernel: &str, a: &[A], b: &[A], c: &[C], results
 
 #[test]
 fn halves_added_in_f32() {
+    if !has_architecture(80) {
+        return;
+    }
     let shape = [16, 8, 16];
     let (a, b, c) = (integers(256, 100, 1), integers(128, 100, 2), integers(128, 9999, 3));
     let expected: Vec<f32> = product(&a, &b, &c, shape).iter().map(|x| *x as f32).collect();
@@ -71,6 +75,9 @@ fn halves_added_in_f32() {
 
 #[test]
 fn halves_added_in_f16() {
+    if !has_architecture(80) {
+        return;
+    }
     let (a, b, c) = (integers(128, 9, 4), integers(64, 9, 5), integers(128, 500, 6));
     let expected: Vec<i32> = product(&a, &b, &c, [16, 8, 8]).iter().map(|x| *x as i32).collect();
     assert!(expected.iter().all(|x| x.abs() <= 2048), "a sum is not exact in f16");
@@ -80,6 +87,9 @@ fn halves_added_in_f16() {
 
 #[test]
 fn tf32() {
+    if !has_architecture(80) {
+        return;
+    }
     let (a, b, c) = (integers(128, 500, 7), integers(64, 500, 8), integers(128, 9999, 9));
     let expected: Vec<f32> = product(&a, &b, &c, [16, 8, 8]).iter().map(|x| *x as f32).collect();
     let bits = |values: &[i32]| -> Vec<u32> { values.iter().map(|v| (*v as f32).to_bits()).collect() };
@@ -89,6 +99,9 @@ fn tf32() {
 
 #[test]
 fn bytes() {
+    if !has_architecture(80) {
+        return;
+    }
     let a = integers(512, 127, 10);
     let b: Vec<i32> = integers(256, 127, 11).iter().map(|x| x + 128).collect();
     let mut c = integers(128, 99_999, 12);
@@ -110,6 +123,9 @@ fn bytes() {
 
 #[test]
 fn doubles() {
+    if !has_architecture(80) {
+        return;
+    }
     let (a, b, c) = (
         integers(32, 99_999, 13),
         integers(32, 99_999, 14),
@@ -123,7 +139,10 @@ fn doubles() {
 
 #[test]
 fn matrices_from_shared_memory() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(80) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "load_matrix");
     let mut random = Random::new(16);
     let input: Vec<u16> = (0..256).map(|_| random.word() as u16).collect();
@@ -152,7 +171,10 @@ fn matrices_from_shared_memory() {
 
 #[test]
 fn fragments_of_16_by_16() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(80) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "wmma_f16");
     let (a, b, c) = (integers(256, 100, 17), integers(256, 100, 18), integers(256, 9999, 19));
     // Rows of A are 24 elements apart; B is column-major.
@@ -178,7 +200,10 @@ fn fragments_of_16_by_16() {
 
 #[test]
 fn fragments_of_bytes() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(80) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "wmma_s8");
     let (a, b) = (integers(128, 127, 20), integers(512, 127, 21));
     let bytes = |v: &[i32]| -> Vec<i8> { v.iter().map(|x| *x as i8).collect() };

@@ -255,7 +255,7 @@ fn page_locked_memory() {
 
 #[test]
 fn fills_of_host_memory_finish_before_the_call_returns() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (mut pinned, mut managed) = (ptr::null_mut(), 0);
     ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));

@@ -177,7 +177,7 @@ fn any_change_of_memory_releases_a_stream() {
 }
 
 fn release_each_other() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (waiting, other) = (stream(), stream());
     let memory = gpu.upload(&[0_u32; 16]);

@@ -8,7 +8,7 @@ use crate::common::values::Random;
 
 /// Checks that a `copy_…` kernel copies every element and changes none of the 64 bytes past the end.
 fn copies<T: Plain>(kernel: &str) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let function = gpu.kernel("memory.ptx", kernel);
     let mut random = Random::new(42);
@@ -48,7 +48,7 @@ fn every_width() {
 
 #[test]
 fn gather_and_scatter() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let mut random = Random::new(7);
     let n = 1000_usize;
@@ -68,7 +68,7 @@ fn gather_and_scatter() {
 
 #[test]
 fn local_arrays() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut random = Random::new(8);
     let data: Vec<u64> = (0..500).map(|_| random.next()).collect();
     let kernel = gpu.kernel("memory.ptx", "local_array");
@@ -91,7 +91,7 @@ fn local_arrays() {
 
 #[test]
 fn dynamic_shared_memory() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("memory.ptx", "shared_dynamic");
     for m in [1_usize, 33, 128, 1024] {
         let data: Vec<f64> = (0..m).map(|i| i as f64 * 0.5 - 3.0).collect();
@@ -113,7 +113,7 @@ fn dynamic_shared_memory() {
 
 #[test]
 fn static_shared_memory() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let data: Vec<u32> = (0..1024).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(4096));
     let transpose = gpu.kernel("memory.ptx", "shared_transpose");
@@ -129,7 +129,7 @@ fn static_shared_memory() {
 
 #[test]
 fn generic_pointers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("memory.ptx", "generic_pointer");
     let data: Vec<u32> = (0..256).map(|i| i * 5).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(1024));
@@ -148,7 +148,7 @@ fn generic_pointers() {
 
 #[test]
 fn elements_indexed_by_a_register() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("subscript.ptx", "elements");
     let out = gpu.alloc(8 * 64);
     gpu.launch(kernel, [1, 1, 1], [8, 1, 1], 0, &mut arguments![out]);

@@ -34,7 +34,7 @@ fn loading_a_file() {
 
 #[test]
 fn wrong_arguments() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.module("vector_add.ptx");
     let (mut other, mut function) = (ptr::null_mut(), ptr::null_mut());
@@ -125,7 +125,7 @@ fn null_file_name() {
 #[test]
 fn null_function_name() {
     child!("null_function_name", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let module = gpu.module("vector_add.ptx");
         let mut function = ptr::null_mut();
@@ -136,7 +136,7 @@ fn null_function_name() {
 #[test]
 fn null_variable_name() {
     child!("null_variable_name", {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let mut c = Codes::new();
         let module = gpu.module("globals.ptx");
         let (mut address, mut bytes) = (0, 0);
@@ -150,7 +150,7 @@ fn null_variable_name() {
 
 #[test]
 fn globals() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.module("globals.ptx");
     let sizes = [
@@ -229,7 +229,7 @@ fn globals() {
 
 #[test]
 fn kernels_use_globals() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.module("globals.ptx");
 
@@ -287,7 +287,7 @@ fn kernels_use_globals() {
 
 #[test]
 fn two_modules_with_the_same_names() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = (gpu.module("globals.ptx"), gpu.module("globals.ptx"));
     let (first, second) = (gpu.function(a, "write_globals"), gpu.function(b, "write_globals"));
@@ -302,7 +302,7 @@ fn two_modules_with_the_same_names() {
 
 #[test]
 fn a_kernel_without_parameters() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let module = gpu.module("params.ptx");
     let none = gpu.function(module, "param_none");
     ok!(cuLaunchKernel(
@@ -326,7 +326,7 @@ fn a_kernel_without_parameters() {
 
 #[test]
 fn function_attributes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     type A = CUfunction_attribute;
     let get = |function, which| {
@@ -384,7 +384,7 @@ fn function_attributes() {
 
 #[test]
 fn parameter_offsets_and_the_module_of_a_function() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     if crate::common::driver_version() < 12040 {
         return crate::common::needs("a driver of CUDA 12.4 or later for cuFuncGetParamInfo");
     }

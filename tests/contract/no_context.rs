@@ -42,7 +42,7 @@ fn calls_that_need_a_context() {
 
 #[test]
 fn calls_with_a_handle() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.module("vector_add.ptx");
     let kernel = gpu.function(module, "vector_add");
@@ -155,7 +155,7 @@ fn calls_with_a_handle() {
 
 #[test]
 fn a_function_launched_under_another_context() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 8]);

@@ -12,7 +12,7 @@ fn words(count: usize, seed: u64) -> Vec<u32> {
 
 #[test]
 fn votes_at_a_barrier() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "barrier_votes");
     for threads in [1, 31, 32, 33, 100, 1024] {
         let mixed: Vec<i32> = words(threads, 1).iter().map(|w| w.cast_signed() >> 20).collect();
@@ -29,7 +29,7 @@ fn votes_at_a_barrier() {
 
 #[test]
 fn one_warp_produces_and_three_consume() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "producer_consumer");
     let input = words(96, 2);
     for rounds in [1_u32, 2, 3, 20] {
@@ -45,7 +45,7 @@ fn one_warp_produces_and_three_consume() {
 
 #[test]
 fn barriers_of_half_a_block() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "halves");
     let input = words(128, 3);
     let (data, out) = (gpu.upload(&input), gpu.alloc(512));
@@ -64,7 +64,7 @@ fn barriers_of_half_a_block() {
 
 #[test]
 fn the_last_block_sums_up() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "last_block");
     let input = words(5000, 4);
     let sum = input.iter().fold(0_u32, |a, b| a.wrapping_add(*b));
@@ -80,7 +80,7 @@ fn the_last_block_sums_up() {
 
 #[test]
 fn two_warps_pass_a_number_back_and_forth() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "warps_talk");
     let out = gpu.alloc(256);
     let mut arguments = arguments![200_u32, out];
@@ -91,7 +91,7 @@ fn two_warps_pass_a_number_back_and_forth() {
 
 #[test]
 fn a_lock_around_a_sum() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "spin_lock");
     let input = words(256, 5);
     let (lock, sum, data) = (gpu.upload(&[0_u32]), gpu.upload(&[0_u32, 0]), gpu.upload(&input));
@@ -104,7 +104,7 @@ fn a_lock_around_a_sum() {
 
 #[test]
 fn one_block_after_another() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "tickets");
     let (next, serving, log) = (gpu.upload(&[0_u32]), gpu.upload(&[0_u32]), gpu.upload(&[u32::MAX; 20]));
     let mut arguments = arguments![next, serving, log];
@@ -117,7 +117,7 @@ fn one_block_after_another() {
 
 #[test]
 fn blocks_wait_for_later_blocks() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "blocks_talk");
     let (flags, values) = (gpu.upload(&[0_u32; 16]), gpu.alloc(64));
     let mut arguments = arguments![flags, values];
@@ -133,7 +133,7 @@ fn blocks_wait_for_later_blocks() {
 
 #[test]
 fn a_barrier_of_the_grid() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "grid_steps");
     let input = words(512, 6);
     let (a, b, arrived) = (gpu.upload(&input), gpu.alloc(2048), gpu.upload(&[0_u32]));

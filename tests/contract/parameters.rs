@@ -6,7 +6,7 @@ use crate::common::gpu::{Arguments, Gpu};
 
 /// Launches a kernel of `params.ptx` with one thread and returns the `count` 64-bit words that it writes. `send`
 /// returns the arguments, given the address of the output.
-fn received(gpu: &mut Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> Arguments) -> Vec<u64> {
+fn received(gpu: &Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> Arguments) -> Vec<u64> {
     let kernel = gpu.kernel("params.ptx", name);
     let out = gpu.upload(&vec![0xa5a5_a5a5_a5a5_a5a5_u64; count]);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut send(out));
@@ -15,9 +15,9 @@ fn received(gpu: &mut Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> A
 
 #[test]
 fn scalars() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
-    let seen = received(&mut gpu, "param_scalars", 12, |out| {
+    let seen = received(&gpu, "param_scalars", 12, |out| {
         arguments![
             out,
             -5_i8,
@@ -62,9 +62,9 @@ fn vectors() {
     #[repr(C, align(4))]
     #[derive(Clone, Copy)]
     struct A4<T>(T);
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
-    let seen = received(&mut gpu, "param_vectors", 31, |out| {
+    let seen = received(&gpu, "param_vectors", 31, |out| {
         arguments![
             out,
             10_u8,
@@ -136,7 +136,7 @@ fn a_struct_of_mixed_members() {
         count: u64,
         tail: [u8; 3],
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     assert_eq!(size_of::<Mixed>(), 40);
     let mixed = Mixed {
@@ -147,9 +147,7 @@ fn a_struct_of_mixed_members() {
         count: 1 << 40,
         tail: [7, 8, 9],
     };
-    let seen = received(&mut gpu, "param_struct", 11, |out| {
-        arguments![out, 200_u8, mixed, 201_u8]
-    });
+    let seen = received(&gpu, "param_struct", 11, |out| arguments![out, 200_u8, mixed, 201_u8]);
     let scale = u64::from(1e-3_f32.to_bits());
     let expected = [200, 3, (-0.75_f64).to_bits(), 54321, scale, 1 << 40, 7, 8, 9, 201, 40];
     c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
@@ -157,7 +155,7 @@ fn a_struct_of_mixed_members() {
 
 #[test]
 fn a_large_struct_read_by_index() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("params.ptx", "param_big");
     let mut words = [0_u32; 1000];
     for (i, word) in words.iter_mut().enumerate() {
@@ -171,9 +169,9 @@ fn a_large_struct_read_by_index() {
 
 #[test]
 fn forty_parameters() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut expected = Vec::new();
-    let seen = received(&mut gpu, "param_many", 40, |out| {
+    let seen = received(&gpu, "param_many", 40, |out| {
         let mut arguments = arguments![out];
         for k in 0..10_u8 {
             let wide = u64::from(k) << 40 | 0x1234;
@@ -191,7 +189,7 @@ fn forty_parameters() {
 
 #[test]
 fn sixty_four_bits() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("params.ptx", "param_wide");
     let out = gpu.alloc(200 * 8);
     let (base, stride) = (0xffff_ffff_0000_0001_u64, 0x1_0000_0007_u64);

@@ -100,7 +100,7 @@ fn locations_and_types_of_pools() {
 /// Allocates from a pool of host memory or managed memory: a kernel writes the memory, and the host reads it. The
 /// attribute of the memory's type must be `memory_type`.
 fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (stream, props) = (stream(), props(kind, memory));

@@ -72,7 +72,7 @@ fn a_device_has_pools() {
 
 #[test]
 fn memory_in_stream_order() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let stream = stream();
     let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();

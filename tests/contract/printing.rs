@@ -18,7 +18,7 @@ fn text(gpu: &Gpu, text: &str) -> CUdeviceptr {
 #[test]
 fn formats() {
     let written = in_child(&test_path!("formats"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let kernel = gpu.kernel("print.ptx", "print_formats");
         let (word, counts) = (text(&gpu, "hello"), gpu.upload(&[-7_i32; 12]));
         let mut arguments = arguments![word, 0_u64, counts];
@@ -50,7 +50,7 @@ fn formats() {
 #[test]
 fn a_null_pointer() {
     let written = in_child(&test_path!("a_null_pointer"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let kernel = gpu.kernel("print.ptx", "print_threads");
         gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64]);
         ok!(cuCtxSynchronize());
@@ -62,7 +62,7 @@ fn a_null_pointer() {
 #[test]
 fn conversions_that_differ_from_c() {
     let written = in_child(&test_path!("conversions_that_differ_from_c"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let kernel = gpu.kernel("print.ptx", "print_unusual");
         gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64, 0_i32]);
         ok!(cuCtxSynchronize());
@@ -124,7 +124,7 @@ AGAIN:
 #[test]
 fn more_lines_than_a_small_buffer_holds() {
     let written = in_child(&test_path!("more_lines_than_a_small_buffer_holds"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         ok!(cuCtxSetLimit(CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE, 512 << 10));
         let module = gpu.text(COUNTER);
         let kernel = gpu.function(module, "k");
@@ -153,7 +153,7 @@ fn more_lines_than_a_small_buffer_holds() {
 #[test]
 fn lines_of_every_thread() {
     let written = in_child(&test_path!("lines_of_every_thread"), &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let kernel = gpu.kernel("print.ptx", "print_threads");
         let mut arguments = arguments![0xabc000_u64];
         gpu.launch(kernel, [2, 1, 1], [40, 1, 1], 0, &mut arguments);

@@ -11,7 +11,7 @@ use cuda_driver::sys::*;
 /// `memory`, and returns the contents afterwards. Returns `None` and reports the reason if the device or the driver is
 /// too old.
 fn run<T: Plain>((major, minor, sm): (i32, i32, i32), text: &str, threads: u32, memory: &[T]) -> Option<Vec<T>> {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     if architecture() < sm {
         needs(&format!("a device of sm_{sm} or later"));
         return None;

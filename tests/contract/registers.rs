@@ -92,7 +92,7 @@ fn with_live_values(count: u32, directives: &str) -> String {
 }
 
 /// Returns the names and handles of the kernels in all PTX files that this architecture can run.
-fn kernels(gpu: &mut Gpu) -> Vec<(String, CUfunction)> {
+fn kernels(gpu: &Gpu) -> Vec<(String, CUfunction)> {
     let folders = ["vector_add.ptx", "elect.ptx"].map(|file| {
         let path = ptx_path(file);
         path.parent().expect("a folder").to_owned()
@@ -125,9 +125,9 @@ fn kernels(gpu: &mut Gpu) -> Vec<(String, CUfunction)> {
 
 #[test]
 fn the_largest_block_is_resident() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
-    let kernels = kernels(&mut gpu);
+    let kernels = kernels(&gpu);
     assert!(kernels.len() > 100, "only {} kernels", kernels.len());
     for (name, kernel) in kernels {
         let (most, registers) = (most_threads(kernel), registers(kernel));
@@ -184,7 +184,7 @@ fn register_counts_are_close_to_a_compilers() {
         ("vector_add.ptx", "vector_add", 12),
         ("warp.ptx", "shuffles", 32),
     ];
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     for &(file, name, recorded) in RECORDED {
         let kernel = gpu.kernel(file, name);
@@ -201,7 +201,7 @@ fn register_counts_are_close_to_a_compilers() {
 /// A kernel without directives that has 140 live 64-bit values is limited to blocks of 256 threads.
 #[test]
 fn registers_limit_blocks() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(&with_live_values(140, ""));
     let kernel = gpu.function(module, "k");
@@ -270,7 +270,7 @@ fn directives_limit_registers() {
         (".maxnreg 136", 384, 136, [0, 701, 701]),
         (".maxnreg 176", 256, 176, [0, 701, 701]),
     ];
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     for &(directives, most, expected, launches) in CASES {
         let module = gpu.text(&with_live_values(140, directives));
@@ -384,7 +384,7 @@ fn the_linker_limits_registers() {
 /// A graph accepts a node whose block is too large for the kernel's registers, but cannot be instantiated then.
 #[test]
 fn registers_of_graph_nodes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(&with_live_values(140, ""));
     let kernel = gpu.function(module, "k");

@@ -75,7 +75,7 @@ fn products_of_8_bit_numbers() {
     if architecture() < 89 {
         return needs("a device of sm_89 or later, which has products of 8-bit floating-point numbers");
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut random = Random::new(5);
     let mut text = ".version 8.7\n.target sm_89\n.address_size 64\n".to_owned();
     let mut cases = Vec::new();
@@ -166,7 +166,7 @@ fn products_of_four_quad_pairs() {
     if architecture() < 70 {
         return needs("a device of sm_70 or later, which has matrix products");
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut random = Random::new(6);
     let mut text = ".version 6.4\n.target sm_70\n.address_size 64\n".to_owned();
     let mut cases = Vec::new();

@@ -247,7 +247,7 @@ fn forms() -> Vec<(usize, Kind, Kind, &'static str, usize)> {
 }
 
 /// Compares the products of these forms with [`Product`]. `version` is the beginning of the PTX.
-fn check(gpu: &mut Gpu, version: &str, forms: Vec<(usize, Kind, Kind, &'static str, usize)>) {
+fn check(gpu: &Gpu, version: &str, forms: Vec<(usize, Kind, Kind, &'static str, usize)>) {
     let mut random = Random::new(11);
     let mut text = version.to_owned();
     let mut cases = Vec::new();
@@ -302,11 +302,7 @@ fn products_of_a_warp() {
     if architecture() < 80 {
         return needs("a device of sm_80 or later, which has products of sparse matrices");
     }
-    check(
-        &mut Gpu::new(),
-        ".version 7.1\n.target sm_80\n.address_size 64\n",
-        forms(),
-    );
+    check(&Gpu::new(), ".version 7.1\n.target sm_80\n.address_size 64\n", forms());
 }
 
 #[test]
@@ -318,7 +314,7 @@ fn products_with_ordered_metadata_and_8_bit_numbers() {
     for (a, b) in [(E4m3, E4m3), (E4m3, E5m2), (E5m2, E4m3), (E5m2, E5m2)] {
         all.push((64, a, b, "f32", 1));
     }
-    check(&mut Gpu::new(), ".version 8.5\n.target sm_89\n.address_size 64\n", all);
+    check(&Gpu::new(), ".version 8.5\n.target sm_89\n.address_size 64\n", all);
 }
 
 #[test]
@@ -326,7 +322,7 @@ fn products_of_four_warps() {
     if architecture() != 90 {
         return needs("a device of sm_90, which has wgmma");
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut random = Random::new(12);
     let forms = [
         (32, F16, "f32", 2),
@@ -463,7 +459,7 @@ fn inexact_sums_of_8_bit_numbers() {
     if architecture() != 90 {
         return needs("a device of sm_90, whose sums were recorded");
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let body = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32 \
         {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%b0, %b1, %b2, %b3}, {%c0, %c1, %c2, %c3}, %e0, 0;\n";
     let operands = [('a', 4), ('b', 4), ('c', 4), ('e', 1)];

@@ -113,7 +113,7 @@ fn host_functions_run_in_order() {
 
 #[test]
 fn host_functions_and_kernels_take_turns() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 64]);
@@ -239,7 +239,7 @@ fn driver_calls_in_a_host_function() {
 
 #[test]
 fn a_stream_is_destroyed_with_work_in_it() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let spin = gpu.kernel("spin.ptx", "spin");
     let out = gpu.upload(&[0_u64]);

@@ -41,7 +41,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let module = gpu.text(&loads_and_stores());
         Bench {
             gpu,

@@ -160,7 +160,7 @@ fn case(line: &str) -> (Sampled, Case<'_>) {
 
 #[test]
 fn results_match_a_gpus() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut groups: BTreeMap<Sampled, Vec<Case<'_>>> = BTreeMap::new();
     let recorded = include_str!("textures/anisotropy.txt");
     for line in recorded.lines().filter(|line| !line.starts_with('#')) {
@@ -172,7 +172,7 @@ fn results_match_a_gpus() {
     for (sampled, group) in groups {
         let handle = sampled.texture();
         let rows: Vec<Vec<u32>> = group.iter().flat_map(|case| case.rows.clone()).collect();
-        let mut seen = run(&mut gpu, sampled.instruction, handle, &rows).into_iter();
+        let mut seen = run(&gpu, sampled.instruction, handle, &rows).into_iter();
         for case in &group {
             for (i, (recorded, seen)) in case.results.iter().zip(&mut seen).enumerate() {
                 let seen = (f32::from_bits(seen[0]) / case.unit).round() as i32;

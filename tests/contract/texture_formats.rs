@@ -81,7 +81,7 @@ fn with_view(
 }
 
 /// Returns the first `count` texels, row by row, as the bits of floating-point numbers, and destroys the texture.
-fn texels(gpu: &mut Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> {
+fn texels(gpu: &Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> {
     let center = |i: usize| (i as f32 + 0.5).to_bits();
     let rows: Vec<_> = (0..count).map(|i| vec![center(i % width), center(i / width)]).collect();
     let texels = run(gpu, "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];", texture, &rows);
@@ -125,7 +125,7 @@ fn image(format: CUarray_format) -> Vec<u8> {
 
 #[test]
 fn compressed_blocks() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     for (format, channels, count, hash) in [
         (CUarray_format::CU_AD_FORMAT_BC1_UNORM, 4, 256, 0x276c_a8a7_8976_9263),
         (
@@ -182,7 +182,7 @@ fn compressed_blocks() {
             assert_eq!(plain, CUresult::CUDA_SUCCESS, "{name}");
             handle
         };
-        let texels = texels(&mut gpu, handle, 16, count);
+        let texels = texels(&gpu, handle, 16, count);
         assert_eq!(digest(&texels), hash, "{name}: {:x?}", &texels[..16]);
         let mut descriptor = MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
         ok!(cuArray3DGetDescriptor(descriptor.as_mut_ptr(), array));
@@ -222,7 +222,7 @@ fn view_of(format: CUarray_format) -> (CUresourceViewFormat, u32) {
 
 #[test]
 fn arrays_of_integers_are_viewed_as_compressed_blocks() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let integers = CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32;
     let clamp = CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP;
     for (format, channels, flags) in [
@@ -253,11 +253,11 @@ fn arrays_of_integers_are_viewed_as_compressed_blocks() {
             let (made, handle) = with_view(words, flags, 0, clamp, &raw const view_desc);
             assert_eq!(made, CUresult(code), "{name} of {size} x {size}");
             if code == 0 {
-                let seen = texels(&mut gpu, handle, 16, 256);
+                let seen = texels(&gpu, handle, 16, 256);
                 let (plain, handle) = texture(blocks, flags);
                 assert_eq!(plain, CUresult::CUDA_SUCCESS, "{name}");
                 // A view and an array may differ in the channels that the format lacks.
-                for (seen, plain) in seen.iter().zip(texels(&mut gpu, handle, 16, 256)) {
+                for (seen, plain) in seen.iter().zip(texels(&gpu, handle, 16, 256)) {
                     let channels = channels as usize;
                     assert_eq!(seen[..channels], plain[..channels], "{name}");
                 }
@@ -295,7 +295,7 @@ fn compressed_arrays_have_two_dimensions_and_are_no_surfaces() {
 
 #[test]
 fn normalized_integers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     for number in CUarray_format::CU_AD_FORMAT_UNORM_INT8X1.0..=CUarray_format::CU_AD_FORMAT_SNORM_INT16X4.0 {
         let format = CUarray_format(number);
         let kind = number - CUarray_format::CU_AD_FORMAT_UNORM_INT8X1.0;
@@ -324,7 +324,7 @@ fn normalized_integers() {
         for flags in [0, CU_TRSF_READ_AS_INTEGER] {
             let (code, handle) = texture(array, flags);
             assert_eq!(code, CUresult::CUDA_SUCCESS);
-            assert_eq!(texels(&mut gpu, handle, 8, 8), want, "{format:?}, flags {flags}");
+            assert_eq!(texels(&gpu, handle, 8, 8), want, "{format:?}, flags {flags}");
         }
         ok!(cuArrayDestroy(array));
     }
@@ -332,7 +332,7 @@ fn normalized_integers() {
 
 #[test]
 fn packed_channels() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let words: Vec<u32> = (0..16u32).map(|i| 0x0123_4567 * (i * 3 + 1)).collect();
     let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let format = CUarray_format::CU_AD_FORMAT_UNORM_INT_101010_2;
@@ -351,7 +351,7 @@ fn packed_channels() {
             ]
         })
         .collect();
-    assert_eq!(texels(&mut gpu, handle, 16, 16), want);
+    assert_eq!(texels(&gpu, handle, 16, 16), want);
     ok!(cuArrayDestroy(array));
 }
 
@@ -368,7 +368,7 @@ fn random(mut seed: u64, count: usize) -> Vec<u32> {
 
 #[test]
 fn filters_and_borders() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut wrong = Vec::new();
     for (format, filter, mode, flags, count, hash) in recorded() {
         let name = format.name().unwrap_or_default();
@@ -401,12 +401,7 @@ fn filters_and_borders() {
             .chunks(2)
             .map(|pair| pair.iter().zip(size).map(at).collect())
             .collect();
-        let samples = run(
-            &mut gpu,
-            "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];",
-            handle,
-            &points,
-        );
+        let samples = run(&gpu, "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];", handle, &points);
         if digest(&samples) != hash {
             wrong.push(format!(
                 "{name} filter {filter} mode {mode} flags {flags}: {:x?}",

@@ -107,7 +107,7 @@ fn gradients(axes: usize, pattern: u32) -> Vec<Vec<u32>> {
 
 #[test]
 fn levels_match_a_gpus() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let solid = "{r0, r1, r2, r2}], {c0, c1, c2, c2}, {c3, c4, c5, c5};";
     let of = |axes, edge, count, flags| {
         levels(&Mipmap {
@@ -139,7 +139,7 @@ fn levels_match_a_gpus() {
             "mov.b32 r0, 0f3e99999a; mov.b32 r1, 0f3ecccccd; mov.b32 r2, 0f3f000000; \
              tex.grad.{name}.v4.f32.f32 {{r0, r1, r2, r3}}, [h, {operands}"
         );
-        let seen = run(&mut gpu, &instruction, handle, &gradients(axes, pattern));
+        let seen = run(&gpu, &instruction, handle, &gradients(axes, pattern));
         // Some roundings for three components, and for places on a cube, are not known: levels may differ by 2/256.
         let most = if axes == 3 { 2 } else { 0 };
         assert_eq!((recorded.len(), seen.len()), (COUNT, COUNT));

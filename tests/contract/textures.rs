@@ -215,7 +215,7 @@ impl Texels {
 }
 
 /// Generates a kernel that runs an instruction for each of n rows of eight words, and stores four words per row.
-pub(crate) fn kernel(gpu: &mut Gpu, instruction: &str) -> CUfunction {
+pub(crate) fn kernel(gpu: &Gpu, instruction: &str) -> CUfunction {
     let ptx = format!(
         ".version 7.8\n.target sm_75\n.address_size 64\n\
          .visible .entry k(.param .u64 ph, .param .u64 pin, .param .u64 pout, .param .u32 pn) {{\n\
@@ -234,7 +234,7 @@ pub(crate) fn kernel(gpu: &mut Gpu, instruction: &str) -> CUfunction {
 }
 
 /// Returns the instruction's results for each row.
-pub(crate) fn run(gpu: &mut Gpu, instruction: &str, handle: u64, rows: &[Vec<u32>]) -> Vec<[u32; 4]> {
+pub(crate) fn run(gpu: &Gpu, instruction: &str, handle: u64, rows: &[Vec<u32>]) -> Vec<[u32; 4]> {
     let function = kernel(gpu, instruction);
     let rows: Vec<[u32; 8]> = rows
         .iter()
@@ -283,11 +283,11 @@ fn samples_match_a_gpus() {
     let cases = cases();
     assert!(cases.len() > 100, "only {} cases", cases.len());
     let mut wrong = String::new();
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     for case in &cases {
         let handle = texture(&case.texels.make(), &case.settings);
         let rows: Vec<_> = case.samples.iter().map(|(at, _)| at.clone()).collect();
-        let seen = run(&mut gpu, case.instruction, handle, &rows);
+        let seen = run(&gpu, case.instruction, handle, &rows);
         assert!(!rows.is_empty(), "{} has no samples", case.name);
         for ((at, is), seen) in case.samples.iter().zip(seen) {
             if !case.agree(is, &seen) {
@@ -302,7 +302,7 @@ fn samples_match_a_gpus() {
 /// A view of a layered array shows only its own layers. Integer coordinates of other layers read zeros.
 #[test]
 fn views_of_some_layers() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let layers = Texels {
         format: "f32",
         channels: 1,
@@ -337,7 +337,7 @@ fn views_of_some_layers() {
         ));
         let instruction = "tex.a2d.v4.f32.s32 {r0, r1, r2, r3}, [h, {c0, c1, c1, c1}];";
         let rows: Vec<Vec<u32>> = (0..5).map(|layer| vec![layer, 1]).collect();
-        let samples: Vec<f32> = run(&mut gpu, instruction, handle, &rows)
+        let samples: Vec<f32> = run(&gpu, instruction, handle, &rows)
             .iter()
             .map(|sample| f32::from_bits(sample[0]))
             .collect();
@@ -362,7 +362,7 @@ fn floats(count: u16) -> Vec<u32> {
 
 #[test]
 fn textures_of_linear_memory() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let memory = gpu.upload(&floats(64));
     let linear = CUDA_RESOURCE_DESC_st__res__linear {
         devPtr: memory,
@@ -379,7 +379,7 @@ fn textures_of_linear_memory() {
     let rows: Vec<Vec<u32>> = [0, 1, 9, 10, 1000, -1_i32, i32::MAX]
         .map(|i| vec![i.cast_unsigned()])
         .to_vec();
-    let seen: Vec<f32> = run(&mut gpu, fetch, handle, &rows)
+    let seen: Vec<f32> = run(&gpu, fetch, handle, &rows)
         .iter()
         .map(|r| f32::from_bits(r[0]))
         .collect();
@@ -403,7 +403,7 @@ fn textures_of_linear_memory() {
     let at = |x: f32, y: f32| vec![x.to_bits(), y.to_bits()];
     let rows = vec![at(0.5, 0.5), at(1.0, 1.0), at(5.9, 7.9), at(-3.0, 2.5)];
     let sample = "tex.2d.v4.f32.f32 {r0,r1,r2,r3}, [h, {c0,c1}];";
-    let seen: Vec<f32> = run(&mut gpu, sample, handle, &rows)
+    let seen: Vec<f32> = run(&gpu, sample, handle, &rows)
         .iter()
         .map(|r| f32::from_bits(r[0]))
         .collect();
@@ -592,7 +592,7 @@ const REFERENCES: &str = "
 
 #[test]
 fn references_of_a_module() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.text(REFERENCES);
     let (mut texture, mut again, mut surface) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());

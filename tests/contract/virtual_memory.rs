@@ -195,7 +195,7 @@ fn memory_without_an_address_counts_as_used() {
 
 #[test]
 fn mappings_of_one_memory_share_its_contents() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let base = reserve(16 * GRANULE);
@@ -304,7 +304,7 @@ fn access_is_set_and_queried() {
 /// Writes with a kernel at `offset` bytes from the start of a mapping that has this access, and expects `code` from
 /// the synchronisation.
 fn kernel_writes(access: u32, offset: usize, code: u32) {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (base, handle) = (reserve(2 * GRANULE), create(GRANULE));
     ok!(cuMemMap(base, GRANULE, 0, handle, 0));
@@ -347,7 +347,7 @@ fn kernel_writes_beyond_the_mapping() {
 
 #[test]
 fn kernel_reads_read_only_memory() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let read = gpu.kernel("faults.ptx", "fault_read");
     let (base, handle, out) = (reserve(GRANULE), create(GRANULE), gpu.alloc(4));
     ok!(cuMemMap(base, GRANULE, 0, handle, 0));

@@ -3,6 +3,7 @@
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
+use crate::common::has_architecture;
 use crate::common::values::Random;
 
 const MASKS: [u32; 8] = [
@@ -32,7 +33,7 @@ fn numbers(count: usize, seed: u64) -> Vec<i32> {
 
 #[test]
 fn shuffles() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "shuffles");
     let input = numbers(256, 1);
     let mut by: Vec<u32> = words(256, 2).iter().map(|b| b & 31).collect();
@@ -68,7 +69,7 @@ fn shuffles() {
 
 #[test]
 fn source_lanes_outside_the_segment() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "shuffle_inside");
     let input: Vec<i32> = (1..=32).collect();
     let by: Vec<u32> = words(32, 3).iter().map(|b| b & 7).collect();
@@ -88,7 +89,7 @@ fn source_lanes_outside_the_segment() {
 
 #[test]
 fn shuffles_of_wide_and_floating_point_values() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "shuffle_wide");
     let mut random = Random::new(4);
     let l: Vec<i64> = (0..64).map(|_| random.next().cast_signed()).collect();
@@ -107,7 +108,7 @@ fn shuffles_of_wide_and_floating_point_values() {
 
 #[test]
 fn shuffles_and_votes_of_some_lanes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "members");
     let mixed = numbers(32, 5);
     for (input, mask) in [mixed, vec![1; 32], vec![-1; 32]]
@@ -136,7 +137,7 @@ fn shuffles_and_votes_of_some_lanes() {
 
 #[test]
 fn two_sets_of_lanes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "two_halves");
     let input = numbers(32, 6);
     let (data, out) = (gpu.upload(&input), gpu.alloc(128));
@@ -149,7 +150,7 @@ fn two_sets_of_lanes() {
 
 #[test]
 fn reductions_of_a_warp() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "reductions");
     let input = numbers(1024, 7);
     let (data, out) = (gpu.upload(&input), gpu.alloc(512));
@@ -172,7 +173,7 @@ fn reductions_of_a_warp() {
 #[test]
 fn prefix_sums() {
     for threads in [32, 96, 256, 1024] {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let kernel = gpu.kernel("warp.ptx", "block_scan");
         let input = words(threads * 3, 8);
         let (data, out) = (gpu.upload(&input), gpu.alloc(threads * 12));
@@ -192,7 +193,7 @@ fn prefix_sums() {
 
 #[test]
 fn compaction_of_nonzero_values() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "compact");
     // Numbered, so that the order within a warp shows.
     let input: Vec<u32> = words(1000, 9)
@@ -217,7 +218,7 @@ fn compaction_of_nonzero_values() {
 
 #[test]
 fn barriers_of_a_warp() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "sync_warp");
     let input = numbers(128, 10);
     let (data, out) = (gpu.upload(&input), gpu.alloc(512));
@@ -231,7 +232,7 @@ fn barriers_of_a_warp() {
 
 #[test]
 fn active_lanes() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "active");
     let out = gpu.alloc(128);
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![out]);
@@ -240,7 +241,7 @@ fn active_lanes() {
 
 #[test]
 fn shuffles_while_lanes_leave() {
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "leaving");
     let out = gpu.alloc(128);
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![out]);
@@ -256,7 +257,10 @@ fn shuffles_while_lanes_leave() {
 
 #[test]
 fn matches() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(70) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("match.sm_70.ptx", "matches");
     let few: Vec<u32> = words(32, 11).iter().map(|w| w % 5).collect();
     for (input, mask) in [few, vec![9; 32], (0..32).collect()]
@@ -294,7 +298,10 @@ fn matches() {
 
 #[test]
 fn a_histogram_by_matching_lanes() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(70) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("match.sm_70.ptx", "matched_histogram");
     let input = words(2048, 12);
     for bins in [1_u32, 7, 300] {
@@ -311,7 +318,10 @@ fn a_histogram_by_matching_lanes() {
 
 #[test]
 fn lanes_that_wait_for_other_lanes() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(70) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("match.sm_70.ptx", "waiting_lanes");
     let (flag, out) = (gpu.upload(&[0_u32]), gpu.alloc(128));
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![flag, out]);
@@ -321,7 +331,10 @@ fn lanes_that_wait_for_other_lanes() {
 
 #[test]
 fn reductions_in_one_instruction() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(80) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("redux.sm_80.ptx", "reduce_members");
     let input = words(32, 13);
     for mask in MASKS {
@@ -350,7 +363,10 @@ fn reductions_in_one_instruction() {
 
 #[test]
 fn one_lane_is_elected() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(90) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("elect.ptx", "elect");
     for mask in MASKS {
         let out = gpu.upload(&[77_u32; 64]);
@@ -372,7 +388,10 @@ fn one_lane_is_elected() {
 
 #[test]
 fn logic_with_a_predicate() {
-    let mut gpu = Gpu::new();
+    if !has_architecture(90) {
+        return;
+    }
+    let gpu = Gpu::new();
     let kernel = gpu.kernel("vectors.ptx", "majority");
     let mut input = words(96, 14);
     // No two of these values share a bit, so their majority is 0, once for an even thread and once for an odd one.

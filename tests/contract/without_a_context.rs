@@ -97,7 +97,7 @@ fn graphs() {
 
 #[test]
 fn libraries_modules_and_memory() {
-    let mut s = Steps::new();
+    let s = Steps::new();
     let mut c = Codes::new();
     let (mut pinned, mut address, mut flags) = (null_mut(), 0, 0);
     let module = s.gpu.text(PTX);

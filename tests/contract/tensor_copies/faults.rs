@@ -17,7 +17,7 @@ fn fault(name: &str, code: u32, kernel: &'static str, at: [i32; 5], start: u32, 
         return;
     }
     let _ = in_child(name, &[], || {
-        let mut gpu = Gpu::new();
+        let gpu = Gpu::new();
         let module = gpu.text(&loads_and_stores());
         let function = gpu.function(module, kernel);
         let tensor = Tensor::new(TYPES[0], &[64, 16], &[32, 8]);

@@ -36,7 +36,7 @@ fn maps_in_global_and_constant_memory() {
     if !has_tensor_copies() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let tensor = Tensor::new(TYPES[2], &[48, 9], &[32, 4]);
     let memory = bytes(tensor.bytes, 31);
     let address = gpu.upload(&memory);
@@ -72,7 +72,7 @@ fn replace_fields(of_zeros: bool) {
     if !has_tensor_copies() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let old = Tensor::new(TYPES[7], &[64, 7, 2], &[16, 3, 2]);
     let mut new = Tensor::new(TYPES[6], &[96, 11], &[64, 4]);
     new.steps = vec![1, 2];
@@ -158,7 +158,7 @@ fn copies_to_several_blocks() {
         return;
     }
     const BOX: usize = 2048;
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let text = format!(
         "{HEAD}.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 mask) {{\n\
         .shared .align 1024 .b8 tile[2048]; .shared .align 8 .b64 bar;\n\

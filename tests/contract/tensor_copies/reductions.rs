@@ -50,7 +50,7 @@ fn reductions() {
     if !has_tensor_copies() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut text = ".version 8.6\n.target sm_90\n.address_size 64\n".to_owned();
     for op in ["add", "min", "max", "inc", "dec", "and", "or", "xor"] {
         let copy = format!(
@@ -95,7 +95,7 @@ fn sums_of_half_precision() {
     if !has_tensor_copies() {
         return;
     }
-    let mut gpu = Gpu::new();
+    let gpu = Gpu::new();
     let head = ".version 8.6\n.target sm_90\n.address_size 64\n";
     let copy = "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%map, {%c1}], [%tile];";
     let module = gpu.text(&format!("{head}{}", store("sum", copy)));
