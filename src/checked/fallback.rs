@@ -141,7 +141,8 @@ pub(super) unsafe fn graph_exec_update(
     result_info: &mut sys::CUgraphExecUpdateResultInfo,
 ) -> Result<()> {
     let mut node = ptr::null_mut();
-    let mut result = sys::CUgraphExecUpdateResult(0);
+    // Stays if the driver fails without a result.
+    let mut result = sys::CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR;
     // SAFETY: upheld by the caller.
     let outcome = unsafe { legacy::graph_exec_update(graph_exec, graph, &mut node, &mut result) };
     *result_info = sys::CUgraphExecUpdateResultInfo {

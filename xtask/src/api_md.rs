@@ -36,9 +36,7 @@ const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - decompression (`cuMemBatchDecompressAsync`), which needs hardware that an H200 does not have;\n\
     - most functions of the 32-bit era, and the first versions of the stream memory operations, which newer exports replaced;\n\
     - recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
-    `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with;\n\
-    - the deprecated \
-    `cuLaunchCooperativeKernelMultiDevice`.\n";
+    `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with.\n";
 
 impl<'a> Table<'a> {
     /// Reads the sources of `cuda-driver`, and the list of exports that the software driver implements.
@@ -213,8 +211,9 @@ impl<'a> Table<'a> {
 
     /// Returns the coverage of the checked functions by methods as a paragraph.
     fn coverage(&self) -> String {
-        let (mut old, mut with, mut without) = (0, 0, BTreeMap::<&str, usize>::new());
-        let mut replaced = 0;
+        let (mut with, mut without) = (0, BTreeMap::<&str, usize>::new());
+        // Old forms by their group, and if the newer function has a method.
+        let mut old: Vec<(&str, bool)> = Vec::new();
         let mut covered = BTreeSet::new();
         for entry in self.rows() {
             let Some(call) = self.checked.get(entry.symbol.as_str()) else {
@@ -224,8 +223,7 @@ impl<'a> Table<'a> {
                 with += 1;
                 covered.insert(entry.group.as_str());
             } else if let Some(newer) = self.registry.annotations.replacement(&entry.symbol) {
-                old += 1;
-                replaced += usize::from(!self.methods_of_newer(newer).is_empty());
+                old.push((&entry.group, !self.methods_of_newer(newer).is_empty()));
             } else {
                 *without.entry(&entry.group).or_default() += 1;
             }
@@ -233,7 +231,10 @@ impl<'a> Table<'a> {
         without.retain(|group, _| covered.contains(group));
         let missing: usize = without.values().sum();
         let percent = with * 100 / (with + missing);
-        let percent_of_all = (with + replaced) * 100 / (with + old + missing);
+        let in_covered = || old.iter().filter(|(group, _)| covered.contains(group));
+        let also = in_covered().filter(|(_, replaced)| *replaced).count();
+        let percent_of_all = (with + also) * 100 / (with + in_covered().count() + missing);
+        let (old, replaced) = (old.len(), old.iter().filter(|(_, replaced)| *replaced).count());
         format!(
             "{with} checked functions have a method of an object. {old} others are old forms of newer functions; for \
              {replaced} of these, the newer function has a method. In the groups of the manual for which there are objects, \
