@@ -126,6 +126,92 @@ fn a_device_is_split_into_equal_parts_and_a_rest() {
     assert_eq!(rest.type_, CUdevResourceType::CU_DEV_RESOURCE_TYPE_INVALID);
 }
 
+/// The manual's rules for groups of given sizes.
+#[test]
+fn a_device_is_split_into_groups_of_given_sizes() {
+    if !has_green_contexts() {
+        return;
+    }
+    if driver_version() < 13010 {
+        return needs("a driver of CUDA 13.1, which has cuDevSmResourceSplit");
+    }
+    const BACKFILL: u32 = CUdevSmResourceGroup_flags::CU_DEV_SM_RESOURCE_GROUP_BACKFILL.0;
+    let _primary = Primary::new();
+    let mut c = Codes::new();
+    let whole = device();
+    let all = count(&whole);
+    // SAFETY: the type says that this member is set.
+    let alignment = unsafe { whole.anonymous1.sm }.smCoscheduledAlignment.max(2);
+    let group = |count, coscheduled, flags| CU_DEV_SM_RESOURCE_GROUP_PARAMS {
+        smCount: count,
+        coscheduledSmCount: coscheduled,
+        flags,
+        ..Default::default()
+    };
+    let split = |groups: &mut [CU_DEV_SM_RESOURCE_GROUP_PARAMS], results: bool| {
+        let mut parts: Vec<CUdevResource> = groups.iter().map(|_| no_resource()).collect();
+        let (mut rest, length) = (no_resource(), groups.len() as u32);
+        let out = if results { parts.as_mut_ptr() } else { null_mut() };
+        let code = call!(cuDevSmResourceSplit(
+            out,
+            length,
+            &raw const whole,
+            &raw mut rest,
+            0,
+            groups.as_mut_ptr()
+        ))
+        .0;
+        (code, parts, rest)
+    };
+
+    // Two groups, and the others as the rest.
+    let mut groups = [group(8, 4.min(alignment), 0), group(4, 2, 0)];
+    let (code, parts, rest) = split(&mut groups, true);
+    c.is(0, "two groups", code);
+    assert_eq!((count(&parts[0]), count(&parts[1]), count(&rest)), (8, 4, all - 12));
+
+    // A size of 0 is found by the driver, with and without results. Nothing is left after a group of all others.
+    for results in [false, true] {
+        let mut groups = [group(8, 2, 0), group(0, 2, BACKFILL)];
+        let (code, parts, rest) = split(&mut groups, results);
+        c.is(0, "a group of all others", code);
+        assert_eq!((groups[1].smCount, rest.type_), (all - 8, no_resource().type_));
+        if results {
+            assert_eq!(count(&parts[1]), all - 8);
+        }
+    }
+    let mut groups = [group(0, 0, 0)];
+    let (code, ..) = split(&mut groups, false);
+    c.is(0, "a group of all that run clusters", code);
+    assert!(groups[0].smCount.is_multiple_of(alignment) && groups[0].smCount <= all);
+
+    // A group may be empty only without results.
+    for (results, expected) in [(false, 0), (true, 915)] {
+        let mut groups = [group(0, 2, BACKFILL), group(0, 2, 0)];
+        let (code, ..) = split(&mut groups, results);
+        c.is(expected, &format!("an empty group, results {results}"), code);
+    }
+    for (name, code, wrong) in [
+        ("an odd number", 1, group(3, 2, 0)),
+        ("no multiple of those that run a cluster", 1, group(6, 4, 0)),
+        ("an unknown flag", 1, group(8, 2, 64)),
+        ("too many", 915, group(all + 2, 2, 0)),
+    ] {
+        // Older architectures run no clusters.
+        if alignment > 2 || wrong.coscheduledSmCount == 2 {
+            c.is(code, name, split(&mut [wrong], true).0);
+        }
+    }
+
+    // A green context of a group.
+    let (_, mut parts, _) = split(&mut [group(4, 2, 0)], true);
+    let context = green(&mut parts[0]);
+    let mut seen = no_resource();
+    is!(c, 0, cuGreenCtxGetDevResource(context, &raw mut seen, SM));
+    assert_eq!(count(&seen), 4);
+    is!(c, 0, cuGreenCtxDestroy(context));
+}
+
 #[test]
 fn a_descriptor_takes_parts_of_any_splits() {
     if !has_green_contexts() {

@@ -35,7 +35,7 @@ const ABSENT: &str = "\nThe software driver does not implement:\n\n\
     - handles of NvSci, captures for graphics APIs, DMA buffers and flushes of RDMA writes, which other drivers of the system create or use;\n\
     - decompression (`cuMemBatchDecompressAsync`), which needs hardware that an H200 does not have;\n\
     - most functions of the 32-bit era, and the first versions of the stream memory operations, which newer exports replaced;\n\
-    - recapture, `cuMemGetLocationInfo`, `cuDevSmResourceSplit` and \
+    - recapture, `cuMemGetLocationInfo` and \
     `cuTensorMapSetAllocationClass`, which are newer than the NVIDIA drivers that it was compared with.\n";
 
 impl<'a> Table<'a> {

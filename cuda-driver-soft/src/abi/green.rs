@@ -3,15 +3,15 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use cuda_driver_sys::{
-    CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevSmResource, CUdevSmResourceSplit_flags,
-    CUdevice, CUevent, CUgreenCtx, CUstream,
+    CU_DEV_SM_RESOURCE_GROUP_PARAMS, CUcontext, CUdevResource, CUdevResourceDesc, CUdevResourceType, CUdevSmResource,
+    CUdevSmResourceSplit_flags, CUdevice, CUevent, CUgreenCtx, CUstream,
 };
 
 use super::args::{Caller, set};
 use super::exports;
 use crate::call::{green as calls, stream};
-use crate::object::resource::{self, Granularity, Multiprocessors};
-use crate::object::{context, device, green};
+use crate::object::resource::{self, Granularity, GroupRequest, Multiprocessors};
+use crate::object::{context, green};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
@@ -24,13 +24,7 @@ const CLUSTERS: c_uint = CUdevSmResourceSplit_flags::CU_DEV_SM_RESOURCE_SPLIT_MA
 const SIGNATURE: [u8; 8] = *b"softpart";
 
 /// Returns the C structure of a resource, with its device and first multiprocessor in the private bytes.
-fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
-    let granularity = if part.split {
-        // Driver 580 leaves these fields of a part at 0.
-        Granularity { least: 0, multiple: 0 }
-    } else {
-        resource::granularity(device::get(part.device)?)
-    };
+fn to_c(part: Multiprocessors) -> CUdevResource {
     let mut out = CUdevResource {
         type_: SM,
         ..CUdevResource::default()
@@ -40,12 +34,21 @@ fn to_c(part: Multiprocessors) -> Result<CUdevResource> {
     out._internal_padding[12..16].copy_from_slice(&part.first.to_le_bytes());
     out.anonymous1.sm = CUdevSmResource {
         smCount: part.count,
-        minSmPartitionSize: granularity.least,
-        smCoscheduledAlignment: granularity.multiple,
-        flags: 0,
+        minSmPartitionSize: part.granularity.least,
+        smCoscheduledAlignment: part.granularity.multiple,
+        flags: part.flags,
         localityDomainId: 0,
     };
-    Ok(out)
+    out
+}
+
+/// Returns the C structure of a remainder: of the invalid type if no multiprocessor is left.
+fn to_c_or_none(rest: Multiprocessors) -> CUdevResource {
+    if rest.count == 0 {
+        CUdevResource::default()
+    } else {
+        to_c(rest)
+    }
 }
 
 /// Reads a resource. Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` if it does not consist of multiprocessors, and
@@ -69,7 +72,11 @@ fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     Ok(Multiprocessors {
         first,
         count: sm.smCount,
-        split: sm.minSmPartitionSize == 0,
+        granularity: Granularity {
+            least: sm.minSmPartitionSize,
+            multiple: sm.smCoscheduledAlignment,
+        },
+        flags: sm.flags,
         ..whole
     })
 }
@@ -80,7 +87,7 @@ fn answer(c: Caller, out: *mut CUdevResource, kind: CUdevResourceType, part: Mul
     if kind != SM {
         return Err(Error::CUDA_ERROR_INVALID_RESOURCE_TYPE);
     }
-    out.set(to_c(part)?);
+    out.set(to_c(part));
     Ok(())
 }
 
@@ -145,16 +152,49 @@ exports! {
         let part = |number: u32, count| Multiprocessors {
             first: whole.first + number * split.each,
             count,
-            split: true,
+            // Driver 580 leaves these fields of a part at 0.
+            granularity: Granularity { least: 0, multiple: 0 },
             ..whole
         };
         for i in 0..made {
-            c.set_at(result, i as usize, to_c(part(i, split.each))?);
+            c.set_at(result, i as usize, to_c(part(i, split.each)));
         }
         let rest = whole.count - made * split.each;
-        let rest = if rest == 0 { CUdevResource::default() } else { to_c(part(made, rest))? };
-        set(c.out_or_null(remaining), rest);
+        set(c.out_or_null(remaining), to_c_or_none(part(made, rest)));
         c.out(count)?.set(made);
+        Ok(())
+    }
+
+    healthy fn cuDevSmResourceSplit [c] (
+        result: *mut CUdevResource,
+        count: c_uint,
+        input: *const CUdevResource,
+        remainder: *mut CUdevResource,
+        flags: c_uint,
+        params: *mut CU_DEV_SM_RESOURCE_GROUP_PARAMS,
+    ) {
+        let whole = from_c(&c.read(input)?)?;
+        let mut params_now = c.array(params.cast_const(), count as usize)?;
+        if flags != 0 || count == 0 || params_now.iter().any(|group| group.reserved != [0; 11]) {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let requests: Vec<_> = params_now.iter().map(|group| GroupRequest {
+            count: group.smCount,
+            coscheduled: group.coscheduledSmCount,
+            preferred: group.preferredCoscheduledSmCount,
+            flags: group.flags,
+        }).collect();
+        let (groups, rest) = whole.groups(&requests)?;
+        // Without results, a group may have no multiprocessors.
+        if !result.is_null() && groups.iter().any(|group| group.count == 0) {
+            return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        }
+        for (i, (group, params_now)) in groups.iter().zip(&mut params_now).enumerate() {
+            params_now.smCount = group.count;
+            c.set_at(params, i, *params_now);
+            c.set_at(result, i, to_c(*group));
+        }
+        set(c.out_or_null(remainder), to_c_or_none(rest));
         Ok(())
     }
 

@@ -55,6 +55,7 @@ pub const IMPLEMENTED: &[&str] = &[
     "cuDestroyExternalMemory",
     "cuDestroyExternalSemaphore",
     "cuDevResourceGenerateDesc",
+    "cuDevSmResourceSplit",
     "cuDevSmResourceSplitByCount",
     "cuDeviceCanAccessPeer",
     "cuDeviceComputeCapability",

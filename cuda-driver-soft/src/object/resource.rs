@@ -16,16 +16,36 @@ pub(crate) struct Multiprocessors {
     /// Number of the first; the others follow.
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// True for a part, or the rest, that `cuDevSmResourceSplitByCount` returned: it cannot be split again.
-    pub(crate) split: bool,
+    /// The granularity of parts of these multiprocessors, with `least` 0 for a part, or the rest, that
+    /// `cuDevSmResourceSplitByCount` returned: it cannot be split again.
+    pub(crate) granularity: Granularity,
+    /// Flags of the group that `cuDevSmResourceSplit` made.
+    pub(crate) flags: u32,
 }
 
 /// The minimum number of multiprocessors of a part, and the number that its size must be a multiple of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granularity {
     pub(crate) least: u32,
     pub(crate) multiple: u32,
 }
+
+/// A group of multiprocessors that `cuDevSmResourceSplit` requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupRequest {
+    /// Number of multiprocessors; 0 for as many as there are.
+    pub(crate) count: u32,
+    /// Number of multiprocessors that run a cluster together; 0 for the device's granularity.
+    pub(crate) coscheduled: u32,
+    /// Same for larger clusters, where possible; 0 for `coscheduled`. Has no effect here.
+    pub(crate) preferred: u32,
+    /// `CU_DEV_SM_RESOURCE_GROUP_*`
+    pub(crate) flags: u32,
+}
+
+/// `CU_DEV_SM_RESOURCE_GROUP_BACKFILL`: the number of multiprocessors need not be a multiple of those that run a cluster
+/// together.
+const BACKFILL: u32 = cuda_driver_sys::CUdevSmResourceGroup_flags::CU_DEV_SM_RESOURCE_GROUP_BACKFILL.0;
 
 /// The result of splitting multiprocessors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +76,13 @@ pub(crate) fn of_device(ordinal: i32) -> Result<Multiprocessors> {
         device: device.ordinal,
         first: 0,
         count: device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        split: false,
+        granularity: granularity(device),
+        flags: 0,
     })
 }
 
 /// Returns the granularity of parts, according to the manual's table of compute capabilities.
-pub(crate) fn granularity(device: &Device) -> Granularity {
+fn granularity(device: &Device) -> Granularity {
     let (least, multiple) = match device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
         ..=6 => (1, 1),
         7 => (2, 2),
@@ -76,7 +97,7 @@ impl Multiprocessors {
     /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if there are fewer, or if they are a part already. With `scattered`,
     /// the multiprocessors of a part need not be close to each other, so parts can be smaller.
     pub(crate) fn split(self, least: u32, scattered: bool) -> Result<Split> {
-        if self.split || least > self.count {
+        if self.granularity.least == 0 || least > self.count {
             return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
         }
         let granularity = granularity(device::get(self.device)?);
@@ -90,6 +111,76 @@ impl Multiprocessors {
             parts: self.count / each.max(1),
             each,
         })
+    }
+}
+
+impl Multiprocessors {
+    /// Splits off a group for each request, in order, and returns the groups and the remainder. A group has 0
+    /// multiprocessors if the request asks for as many as there are, and there are too few.
+    ///
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a request that the manual does not permit, and
+    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` if there are too few multiprocessors.
+    pub(crate) fn groups(self, requests: &[GroupRequest]) -> Result<(Vec<Self>, Self)> {
+        if self.granularity.least == 0 {
+            return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        }
+        let device = device::get(self.device)?;
+        let (default, most) = match device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+            ..=8 => (2, 2),
+            _ => (granularity(device).multiple, 32),
+        };
+        // The remainder can be split again, but nothing is promised about its clusters.
+        let pairs = Granularity { least: 2, multiple: 2 };
+        let mut rest = Self {
+            granularity: pairs,
+            ..self
+        };
+        let mut groups = Vec::with_capacity(requests.len());
+        for request in requests {
+            let coscheduled = if request.coscheduled == 0 {
+                default
+            } else {
+                request.coscheduled
+            };
+            let preferred = if request.preferred == 0 {
+                coscheduled
+            } else {
+                request.preferred
+            };
+            let backfill = request.flags & BACKFILL != 0;
+            let step = if backfill { 2 } else { coscheduled };
+            let valid = request.flags & !BACKFILL == 0
+                && coscheduled.is_multiple_of(2)
+                && coscheduled <= most
+                && preferred >= coscheduled
+                && request.count.is_multiple_of(2)
+                && request.count.is_multiple_of(step);
+            if !valid {
+                host::log!("cannot split multiprocessors: the manual does not permit {request:?} for this device");
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            let count = match request.count {
+                0 if rest.count < coscheduled => 0,
+                0 => rest.count / step * step,
+                count if (coscheduled..=rest.count).contains(&count) => count,
+                _ => {
+                    host::log!("cannot split multiprocessors: {} are left for {request:?}", rest.count);
+                    return Err(Error::CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+                }
+            };
+            groups.push(Self {
+                count,
+                granularity: Granularity {
+                    least: coscheduled,
+                    multiple: coscheduled,
+                },
+                flags: request.flags,
+                ..rest
+            });
+            rest.first += count;
+            rest.count -= count;
+        }
+        Ok((groups, rest))
     }
 }
 
