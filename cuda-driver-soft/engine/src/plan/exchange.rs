@@ -5,44 +5,55 @@
 
 use super::class::{Class, Scheduled};
 use super::defined::writes_of;
+use super::flow::Flow;
 use super::steps::{Layout, Step};
-use ptx::ir::{Body, Inst, MemMods, Op, Operand, Space};
+use ptx::ir::{Body, Inst, MemMods, Op, Operand, Reg, Space};
+use std::collections::BTreeSet;
 
-/// An access that only knows its own lane's values if an earlier store has the same one: its address, offset and size.
-#[derive(Clone, Copy, PartialEq)]
-struct Place {
-    address: Operand,
-    offset: i64,
-    bytes: u32,
-}
+/// A place in shared memory that only the lane itself is expected to access: the register with its address, the offset,
+/// and the size.
+type Place = (u32, i64, u32);
 
-/// The stores that other lanes may have done since the last barrier.
-#[derive(Clone, PartialEq, Default)]
-struct Stores {
-    /// The places of stores whose address registers have not changed since.
-    places: Vec<Place>,
-    /// True if there are other stores.
-    others: bool,
+/// The places in which a lane has stored since the last barrier.
+type Places = BTreeSet<Place>;
+
+/// The stores that lanes have done since the last barrier.
+#[derive(Clone, PartialEq)]
+enum Stores {
+    /// Each lane has stored in the same places, whose address registers have not changed since: a load from one of them
+    /// has the lane's own value. The places can differ between the rounds of a loop, which all lanes run together: one
+    /// of these sets has them.
+    Own {
+        cases: Vec<Places>,
+        /// The loop in whose rounds the places differ, as an index into [`Flow::loops`].
+        of_loop: Option<usize>,
+    },
+    /// Other stores: some lanes have stored and others have not, or loads have the values of other lanes anyway.
+    Others,
 }
 
 /// The kinds of the last access to shared memory since the last barrier.
-#[derive(Clone, Copy, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 struct Last {
     load: bool,
     store: bool,
 }
 
-/// Limit on the places that are told apart.
+/// Limit on the places that are told apart, and on the sets of them.
 const MOST_PLACES: usize = 16;
+/// Limit on the passes over a function. Most functions need as many as they have nested loops, and two more.
+const MOST_PASSES: usize = 64;
 
-/// Returns the modifiers of a weak load or store in shared memory, and true for a store.
+/// Returns the modifiers of an access to shared memory whose order relative to other threads does not matter, and true
+/// if it stores. Atomic operations store.
 fn access(inst: &Inst) -> Option<(&MemMods, bool)> {
-    let is_shared = |m: &MemMods| m.space == Space::Shared;
-    match (&inst.op, Class::of(&inst.op)) {
-        (Op::Ld(m), Class::Load) if is_shared(m) => Some((m, false)),
-        (Op::St(m), Class::Store) if is_shared(m) => Some((m, true)),
-        _ => None,
-    }
+    let (mem, stores) = match (&inst.op, Class::of(&inst.op)) {
+        (Op::Ld(m), Class::Load) => (m, false),
+        (Op::St(m), Class::Store) => (m, true),
+        (Op::Red { mem, .. } | Op::Atom { mem, .. }, _) => (mem, true),
+        _ => return None,
+    };
+    (mem.space == Space::Shared).then_some((mem, stores))
 }
 
 /// Returns true for instructions at which the lanes of a warp wait for each other.
@@ -55,72 +66,148 @@ fn is_barrier(inst: &Inst) -> bool {
     )
 }
 
-impl Place {
-    fn of(inst: &Inst, m: &MemMods) -> Option<Place> {
-        Some(Place {
-            address: inst.srcs.first().copied()?,
-            offset: m.offset,
-            bytes: m.ty.size() * u32::from(m.vec),
-        })
+/// Returns the place of an access; `None` if its address is not in a register, so that all lanes have the same one.
+fn place(inst: &Inst, m: &MemMods) -> Option<Place> {
+    match inst.srcs.first() {
+        Some(Operand::Reg(Reg(address))) => Some((*address, m.offset, m.ty.size() * u32::from(m.vec))),
+        _ => None,
+    }
+}
+
+/// A loop around some blocks.
+#[derive(Clone, Copy)]
+struct Around {
+    /// The index into [`Flow::loops`].
+    number: usize,
+    /// True if the loop has stores in shared memory, or barriers.
+    has_stores: bool,
+}
+
+/// A state that instructions change and that paths join.
+trait State: Clone + PartialEq + Default {
+    /// Applies an instruction. Returns true if the instruction is one of those that are looked for.
+    fn step(&mut self, inst: &Inst) -> bool;
+
+    /// Joins the state at the end of another path to the same block. Lanes may have taken different paths.
+    fn join(&mut self, from: &Self);
+
+    /// Joins the state before the first round of a loop with the state at the end of a round. The lanes that run the
+    /// loop together are in the same round.
+    fn join_rounds(&mut self, end: &Self, around: Around);
+
+    /// Changes the state for lanes that have left a loop, perhaps in different rounds.
+    fn leave(&mut self, is_inside: impl FnOnce(usize) -> bool);
+}
+
+impl Default for Stores {
+    /// Returns the state after a barrier.
+    fn default() -> Self {
+        Stores::Own {
+            cases: vec![Places::new()],
+            of_loop: None,
+        }
     }
 }
 
 impl Stores {
-    fn is_empty(&self) -> bool {
-        self.places.is_empty() && !self.others
-    }
-
-    /// Returns true if a load at a place can have the value of another lane. A load from a place with the address of
-    /// all stores is taken for one of the lane's own value.
-    fn reach(&self, place: Option<Place>) -> bool {
-        let own = place.is_some_and(|place| {
-            matches!(place.address, Operand::Reg(_))
-                && self.places.contains(&place)
-                && self.places.iter().all(|other| other.address == place.address)
-        });
-        !self.is_empty() && (self.others || !own)
-    }
-
-    fn add(&mut self, place: Option<Place>) {
-        match place {
-            Some(place) if self.places.contains(&place) => {}
-            Some(place) if self.places.len() < MOST_PLACES => self.places.push(place),
-            _ => self.others = true,
+    /// Adds a store of each lane in the same place.
+    fn add(&mut self, place: Place) {
+        let Stores::Own { cases, of_loop } = self else { return };
+        for case in &mut *cases {
+            case.insert(place);
+        }
+        cases.sort();
+        cases.dedup();
+        if cases.len() == 1 {
+            *of_loop = None;
+        }
+        // Places with other addresses may be those of other lanes.
+        let fits = |case: &Places| case.len() <= MOST_PLACES && case.iter().all(|other| other.0 == place.0);
+        if !cases.iter().all(fits) {
+            *self = Stores::Others;
         }
     }
 
-    fn join(&mut self, from: &Stores) {
-        self.others |= from.others;
-        from.places.iter().for_each(|place| self.add(Some(*place)));
+    /// Returns true if a load can have the value of another lane.
+    fn reach(&self, place: Option<Place>) -> bool {
+        match self {
+            Stores::Own { cases, .. } => cases.iter().any(|case| {
+                let is_own = place.is_some_and(|place| case.contains(&place));
+                !case.is_empty() && !is_own
+            }),
+            Stores::Others => true,
+        }
     }
+}
 
-    /// Applies an instruction. Returns true if it is a load that can have the value of another lane.
+impl State for Stores {
+    /// Looks for loads that can have the value of another lane.
     fn step(&mut self, inst: &Inst) -> bool {
         if is_barrier(inst) {
             *self = Stores::default();
         }
         let mut crosses = false;
         match access(inst) {
-            Some((m, true)) => self.add(Place::of(inst, m)),
-            Some((m, false)) => crosses = self.reach(Place::of(inst, m)),
+            Some((m, true)) => match place(inst, m) {
+                Some(place) if inst.guard.is_none() && matches!(inst.op, Op::St(_)) => self.add(place),
+                _ => *self = Stores::Others,
+            },
+            Some((m, false)) => crosses = self.reach(place(inst, m)),
             None => {}
         }
         writes_of(inst, |reg| {
-            let before = self.places.len();
-            self.places.retain(|place| place.address != Operand::Reg(reg));
-            self.others |= self.places.len() < before;
+            if let Stores::Own { cases, .. } = self
+                && cases.iter().flatten().any(|place| place.0 == reg.0)
+            {
+                *self = Stores::Others;
+            }
         });
         crosses
     }
-}
 
-impl Last {
-    fn join(&mut self, from: &Last) {
-        self.load |= from.load;
-        self.store |= from.store;
+    fn join(&mut self, from: &Stores) {
+        if self != from {
+            *self = Stores::Others;
+        }
     }
 
-    /// Applies an instruction. Returns true if it is a load after a store, or a store after a load.
+    fn join_rounds(&mut self, end: &Stores, around: Around) {
+        let (Stores::Own { cases, .. }, Stores::Own { cases: others, .. }) = (&mut *self, end) else {
+            *self = Stores::Others;
+            return;
+        };
+        if !around.has_stores {
+            return;
+        }
+        cases.extend_from_slice(others);
+        cases.sort();
+        cases.dedup();
+        let mut addresses = cases.iter().flatten().map(|place| place.0);
+        let first = addresses.next();
+        let is_own = cases.len() <= MOST_PLACES && addresses.all(|address| Some(address) == first);
+        let of_loop = (cases.len() > 1).then_some(around.number);
+        *self = match is_own {
+            true => Stores::Own {
+                cases: std::mem::take(cases),
+                of_loop,
+            },
+            false => Stores::Others,
+        };
+    }
+
+    fn leave(&mut self, is_inside: impl FnOnce(usize) -> bool) {
+        if let Stores::Own {
+            of_loop: Some(number), ..
+        } = self
+            && !is_inside(*number)
+        {
+            *self = Stores::Others;
+        }
+    }
+}
+
+impl State for Last {
+    /// Looks for loads after a store, and stores after a load.
     fn step(&mut self, inst: &Inst) -> bool {
         if is_barrier(inst) {
             *self = Last::default();
@@ -131,38 +218,72 @@ impl Last {
         let before = std::mem::replace(self, Last { load: !store, store });
         if store { before.load } else { before.store }
     }
+
+    fn join(&mut self, from: &Last) {
+        self.load |= from.load;
+        self.store |= from.store;
+    }
+
+    fn join_rounds(&mut self, end: &Last, _: Around) {
+        self.join(end);
+    }
+
+    fn leave(&mut self, _: impl FnOnce(usize) -> bool) {}
 }
 
-/// Applies the instructions of each block to a state until the states at the begins of the blocks no longer change.
-/// Returns the instructions for which `step` is then true.
-fn flow<'b, S: Clone + PartialEq + Default>(
-    layout: &Layout<'b>,
-    join: impl Fn(&mut S, &S),
-    step: impl Fn(&mut S, &Inst) -> bool,
-) -> Vec<&'b Inst> {
-    let mut begins = vec![S::default(); layout.blocks.len()];
-    let mut found: Vec<&Inst> = Vec::new();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        found.clear();
+/// Finds the states at the ends of all blocks. Returns the instructions that [`State::step`] looks for, or all accesses
+/// to shared memory if that takes too long.
+fn flow<'b, S: State>(layout: &Layout<'b>, flow: &Flow) -> Vec<&'b Inst> {
+    let insts = |block: usize| {
+        layout.steps[layout.steps_of(block)]
+            .iter()
+            .filter_map(|step| match step {
+                Step::Plain(inst) => Some(*inst),
+                Step::Branch { .. } => None,
+            })
+    };
+    let stores = |inst: &Inst| is_barrier(inst) || access(inst).is_some_and(|(_, store)| store);
+    let mut loop_at: Vec<Option<Around>> = vec![None; layout.blocks.len()];
+    for (number, found) in flow.loops.iter().enumerate() {
+        let has_stores = found.blocks.iter().any(|block| insts(*block).any(stores));
+        loop_at[found.head] = Some(Around { number, has_stores });
+    }
+    let is_inside = |block: usize, number: usize| {
+        let mut around = std::iter::successors(flow.loop_of[block], |inner| flow.loops[*inner].parent);
+        around.any(|other| other == number)
+    };
+    let mut ends: Vec<Option<S>> = vec![None; layout.blocks.len()];
+    for _ in 0..MOST_PASSES {
+        let mut changed = false;
+        let mut found: Vec<&Inst> = Vec::new();
         for block in &layout.order {
-            let mut state = begins[*block].clone();
-            for number in layout.steps_of(*block) {
-                if let Step::Plain(inst) = layout.steps[number]
-                    && step(&mut state, inst)
-                {
-                    found.push(inst);
+            let around = loop_at[*block];
+            let mut before = (*block == 0).then(S::default);
+            let mut rounds = None;
+            for from in &flow.predecessors[*block] {
+                let Some(mut end) = ends[*from].clone() else { continue };
+                end.leave(|number| is_inside(*block, number));
+                let is_round = around.is_some_and(|around| flow.loops[around.number].latches.contains(from));
+                let begin: &mut Option<S> = if is_round { &mut rounds } else { &mut before };
+                match begin {
+                    Some(begin) => begin.join(&end),
+                    None => *begin = Some(end),
                 }
             }
-            for next in &layout.blocks[*block].successors {
-                let before = begins[*next].clone();
-                join(&mut begins[*next], &state);
-                changed |= begins[*next] != before;
+            let Some(mut state) = before else { continue };
+            if let (Some(end), Some(around)) = (rounds, around) {
+                state.join_rounds(&end, around);
             }
+            found.extend(insts(*block).filter(|inst| state.step(inst)));
+            changed |= ends[*block].as_ref() != Some(&state);
+            ends[*block] = Some(state);
+        }
+        if !changed {
+            return found;
         }
     }
-    found
+    let all = layout.order.iter().flat_map(|block| insts(*block));
+    all.filter(|inst| access(inst).is_some()).collect()
 }
 
 /// Returns the lines of the accesses to shared memory that lanes must run in step, in ascending order: if any load may
@@ -174,13 +295,12 @@ pub(super) fn lines(body: &Body) -> Vec<u32> {
         return Vec::new();
     }
     let layout = Layout::of(body);
-    if flow(&layout, Stores::join, Stores::step).is_empty() {
+    let successors: Vec<Vec<usize>> = layout.blocks.iter().map(|b| b.successors.clone()).collect();
+    let control = Flow::of(&successors, &layout.order);
+    if flow::<Stores>(&layout, &control).is_empty() {
         return Vec::new();
     }
-    let mut lines: Vec<u32> = flow(&layout, Last::join, Last::step)
-        .iter()
-        .map(|inst| inst.line)
-        .collect();
+    let mut lines: Vec<u32> = flow::<Last>(&layout, &control).iter().map(|inst| inst.line).collect();
     lines.sort_unstable();
     lines.dedup();
     lines

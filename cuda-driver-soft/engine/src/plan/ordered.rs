@@ -59,9 +59,10 @@ impl OrderFacts {
         }
     }
 
-    /// Returns true for loads and stores by which lanes of a warp may exchange values without a barrier.
+    /// Returns true for accesses by which lanes of a warp may exchange values without a barrier.
     fn is_exchange(&self, inst: &Inst) -> bool {
-        matches!(inst.op, Op::Ld(_) | Op::St(_)) && self.exchanges.binary_search(&inst.line).is_ok()
+        matches!(inst.op, Op::Ld(_) | Op::St(_) | Op::Red { .. } | Op::Atom { .. })
+            && self.exchanges.binary_search(&inst.line).is_ok()
     }
 }
 

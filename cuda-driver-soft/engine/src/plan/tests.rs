@@ -564,6 +564,71 @@ fn exchanges_between_lanes() {
         @%p1 bra over;
         bar.sync 0;
         over: ld.shared.u32 %r10, [%r3]; // ordered",
+        // Some lanes store for all, by a branch and by a guard.
+        "@!%p1 bra over;
+        st.shared.u32 [%r3], %r2;
+        over: ld.shared.u32 %r10, [%r3]; // ordered",
+        "@%p1 st.shared.u32 [%r3], %r2;
+        ld.shared.u32 %r10, [%r3]; // ordered",
+        "@!%p1 bra over;
+        st.shared.u32 [%r3], %r2;
+        over: bar.sync 0;
+        ld.shared.u32 %r10, [%r3];",
+        // Lanes store on both sides of a branch: in the same place, and in different ones.
+        "@%p1 bra other;
+        st.shared.u32 [%r1], %r2;
+        bra join;
+        other: st.shared.u32 [%r1], %r4;
+        join: ld.shared.u32 %r10, [%r1];",
+        "@%p1 bra other;
+        st.shared.u32 [%r1], %r2;
+        bra join;
+        other: st.shared.u32 [%r3], %r4;
+        join: ld.shared.u32 %r10, [%r1]; // ordered",
+        // In the first round of a loop, no lane has stored.
+        "round: ld.shared.u32 %r10, [%r1];
+        ld.shared.u32 %r11, [%r1+4];
+        add.u32 %r10, %r10, %r11;
+        st.shared.u32 [%r1], %r10;
+        st.shared.u32 [%r1+4], %r10;
+        @%p1 bra round;
+        ld.shared.u32 %r12, [%r1];",
+        // The stores are in an outer loop only, and in an inner one only.
+        "outer: mov.u32 %r11, 0;
+        inner: add.u32 %r11, %r11, %r2;
+        @%p1 bra inner;
+        ld.shared.u32 %r10, [%r1];
+        add.u32 %r10, %r10, %r11;
+        st.shared.u32 [%r1], %r10;
+        @%p2 bra outer;",
+        "outer: mov.u32 %r11, 0;
+        inner: ld.shared.u32 %r10, [%r1];
+        add.u32 %r10, %r10, %r11;
+        st.shared.u32 [%r1], %r10;
+        @%p1 bra inner;
+        @%p2 bra outer;",
+        // Lanes leave the loop before or after the first store.
+        "round: @%p1 bra behind;
+        st.shared.u32 [%r1], %r2;
+        bra round;
+        behind: ld.shared.u32 %r10, [%r1]; // ordered",
+        // Some lanes store in each round.
+        "round: @%p1 bra next;
+        st.shared.u32 [%r1], %r2; // ordered
+        next: ld.shared.u32 %r10, [%r1]; // ordered
+        @%p2 bra round;",
+        // Atomic operations.
+        "red.shared.add.u32 [%r1], %r2;
+        ld.shared.u32 %r10, [%r1]; // ordered",
+        "red.shared.add.u32 [%r1], %r2;
+        bar.sync 0;
+        ld.shared.u32 %r10, [%r1];
+        red.shared.add.u32 [%r1], %r2;",
+        "st.shared.u32 [%r1], %r2;
+        red.shared.add.u32 [%r3], %r2;
+        atom.shared.add.u32 %r11, [%r3], %r2;
+        ld.shared.u32 %r10, [%r1]; // ordered
+        red.shared.add.u32 [%r3], %r2; // ordered",
         // Global memory.
         "st.global.u32 [%rd1], %r2;
         ld.global.u32 %r10, [%rd2];",

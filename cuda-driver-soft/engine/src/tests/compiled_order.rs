@@ -112,3 +112,40 @@ fn lanes_exchange_values_without_a_barrier() {
         ));
     }
 }
+
+/// Some lanes store for all lanes of their warp, which load without a barrier.
+#[test]
+fn one_lane_stores_for_all() {
+    // `%r21` is the address of one word for each warp, and `%p1` is true in the lane that stores.
+    let last = |lane: u32| {
+        format!(
+            "{WORDS} mov.u32 %r22, 0; {OTHER} and.b32 %r25, %r8, 31; setp.eq.u32 %p1, %r25, {lane};
+            mad.lo.u32 %r26, %r10, 3, 1;"
+        )
+    };
+    for lane in [31, 17, 0] {
+        for store in [
+            "@!%p1 bra over; st.shared.u32 [%r21], %r26; over:",
+            "@%p1 st.shared.u32 [%r21], %r26;",
+            // In each round of a loop.
+            "mov.u32 %r14, 0; round: add.u32 %r26, %r26, %r12; @%p1 st.shared.u32 [%r21], %r26;
+            ld.shared.u32 %r12, [%r21]; add.u32 %r14, %r14, 1; setp.lt.u32 %p2, %r14, %r2; @%p2 bra round;",
+        ] {
+            check(&format!("{} {store} ld.shared.u32 %r12, [%r21];", last(lane)));
+        }
+    }
+}
+
+/// All lanes of a warp load the sum to which each of them has added a number.
+#[test]
+fn lanes_read_a_sum_without_a_barrier() {
+    for operation in [
+        "red.shared.add.u32 [%r21], %r10;",
+        "atom.shared.add.u32 %r27, [%r21], %r10;",
+        "setp.lt.u32 %p1, %r11, 7; @%p1 red.shared.max.u32 [%r21], %r10;",
+    ] {
+        check(&format!(
+            "{WORDS} mov.u32 %r22, 0; {OTHER} {operation} ld.shared.u32 %r12, [%r21];"
+        ));
+    }
+}
