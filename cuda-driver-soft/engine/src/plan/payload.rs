@@ -107,11 +107,11 @@ fn effect(inst: &Inst, at: usize, class: RegClass) -> Effect {
         | Op::Tanh { ty } => arithmetic(*ty),
         Op::Sin { .. } | Op::Cos { .. } | Op::Lg2 { .. } | Op::Testp { .. } => Effect::None,
         Op::Setp { ty, .. } | Op::Set { ty, .. } if arithmetic(*ty) != Effect::Seen => Effect::None,
-        // All NaNs convert to the same integer, and all `.f32` NaNs to the same `.f16` or `.bf16` NaN. Conversions from
-        // `.f64` keep the upper bits of the payload.
+        // All NaNs convert to the same integer, and all `.f32` NaNs to the same `.f16` or `.bf16` NaN, alone or in a
+        // pair. Conversions from `.f64` keep the upper bits of the payload.
         Op::Cvt(cvt) if arithmetic(cvt.from) != Effect::Seen => match (cvt.from, cvt.to) {
             (_, to) if !to.is_float() => Effect::None,
-            (Type::F32, Type::F16 | Type::BF16) => Effect::None,
+            (Type::F32, Type::F16 | Type::BF16 | Type::F16x2 | Type::BF16x2) => Effect::None,
             _ => Effect::Passes,
         },
         _ => Effect::Seen,

@@ -287,7 +287,11 @@ fn payloads_that_something_sees() {
         cvt.f32.f16 %f17, %r14; // hidden
         setp.gt.f32 %p3, %f14, %f1;
         add.f32 %f10, %f4, %f4; // seen
-        shfl.sync.bfly.b32 %f11, %f10, 1, 31, -1;",
+        shfl.sync.bfly.b32 %f11, %f10, 1, 31, -1;
+        add.f32 %f18, %f4, %f4; // hidden
+        add.f32 %f19, %f4, %f4; // hidden
+        cvt.rn.f16x2.f32 %r15, %f18, %f19; // seen
+        st.global.u32 [%rd1+32], %r15;",
         |plan, reg, expected| {
             let seen = expected == "seen";
             assert_eq!(plan.is_payload_seen(reg), seen, "r{}\n{}", reg.0, plan.print(GROUP));

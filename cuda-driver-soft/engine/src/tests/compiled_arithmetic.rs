@@ -350,3 +350,22 @@ fn scalars_in_place() {
         same(&format!("{body} cvt.u64.u32 %rd9, %r10; st.global.u64 [%rd3], %rd9;"));
     }
 }
+
+/// Conversions replace the NaNs of the host's instructions by those of the narrower formats.
+#[test]
+fn nans_that_conversions_replace() {
+    for conversion in [
+        "cvt.rn.f16x2.f32 %r12, %f3, %f4;",
+        "cvt.rn.relu.f16x2.f32 %r12, %f4, %f3;",
+        "cvt.rz.f16x2.f32 %r12, %f5, %f3;",
+        "cvt.rn.bf16x2.f32 %r12, %f3, %f4;",
+        "cvt.rn.relu.bf16x2.f32 %r12, %f4, %f5;",
+        "cvt.rz.bf16x2.f32 %r12, %f5, %f3;",
+        "cvt.rn.f16.f32 %h1, %f3; cvt.rn.bf16.f32 %h2, %f4; mov.b32 %r12, {%h1, %h2};",
+    ] {
+        same(&format!(
+            "ld.global.v2.f32 {{%f1, %f2}}, [%rd6]; mul.f32 %f3, %f1, 0f7f800000; sub.f32 %f4, %f1, %f2;
+            sqrt.rn.f32 %f5, %f2; {conversion} cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9;"
+        ));
+    }
+}
