@@ -18,8 +18,6 @@ use ptx::ir::{BarOp, BoolOp};
 const BARRIERS: usize = 16;
 /// Index of the cluster's barrier, after the block's own.
 const CLUSTER: usize = BARRIERS;
-/// Backward jumps that a warp may take before the next warp runs; the warp may be waiting for that one.
-const WARP_SHARE: i64 = 1_024;
 
 /// A block in progress, or a finished one that can be reused.
 pub(crate) struct Block {
@@ -218,7 +216,7 @@ impl Block {
             // Each warp gets its full share, even if less is left of the block's share. Otherwise the order of warps,
             // and so the stores that they see, would depend on how host threads divide the work.
             let issued = m.watch.as_ref().map_or(0, |watch| watch.issued);
-            let pause = self.warps[w].run(m, frames, WARP_SHARE);
+            let pause = self.warps[w].run(m, frames, shape.warp_share);
             if m.watch.is_some() {
                 self.tell_ran(m, w, issued, &pause);
             }
@@ -273,7 +271,7 @@ impl Block {
     ) -> Option<Outcome> {
         let block = (self.index, shape.number(self.index));
         loop {
-            match phase::run(&mut self.warps, m, frames, block, at, WARP_SHARE, end) {
+            match phase::run(&mut self.warps, m, frames, block, at, shape.warp_share, end) {
                 PhaseEnd::End => {
                     self.states.fill(WarpState::Done);
                     (self.left, self.together) = (0, None);

@@ -41,6 +41,9 @@ const COOPERATIVE_PATIENCE: u64 = 1 << 11;
 /// Instructions that a block of a kernel whose blocks see stores of other blocks runs when it continues. Such a block
 /// usually waits, and the one that it waits for may be the last to continue.
 const SPIN_SLICE: u64 = COOPERATIVE_PATIENCE;
+/// Backward jumps that a warp may take before the next warp of its block runs, in a kernel whose threads see stores of
+/// other threads: the warp may be waiting for that one. In a kernel that frees memory, a worker can end as often.
+const SPIN_WARP_SHARE: i64 = 1 << 10;
 /// Bytes of registers, local and shared memory that the clusters in progress may need together, except in a cooperative
 /// launch. At this limit, another one starts only when one of them has finished.
 const ENOUGH_BEGUN: u64 = 1 << 30;
@@ -120,6 +123,14 @@ impl Launch {
             (false, _) => PATIENCE,
         };
         let slice = if sees_other_blocks { SPIN_SLICE } else { PATIENCE };
+        // Lanes that leave compiled code in a loop because their share is used up finish the loop in the interpreter.
+        // So warps that need not wait for others have a share with which they run about `PATIENCE` instructions.
+        let insts: usize = codes.iter().flatten().map(|code| code.insts.len()).sum();
+        let warp_share = if self.kernel.spins() || self.kernel.uses_heap() {
+            SPIN_WARP_SHARE
+        } else {
+            SPIN_WARP_SHARE.max((PATIENCE / insts.max(1) as u64) as i64)
+        };
         let warp_bytes = codes[function.0 as usize]
             .as_ref()
             .map_or(0, |c| u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes));
@@ -143,6 +154,7 @@ impl Launch {
             function,
             patience,
             slice,
+            warp_share,
         };
         let queue = BlockQueue::new(
             (clusters, count(cluster)),

@@ -21,6 +21,8 @@ pub(super) struct GridShape {
     pub(super) patience: u64,
     /// Instructions that a cluster runs when it continues, before the next one continues.
     pub(super) slice: u64,
+    /// Backward jumps that a warp may take before the next warp of its block runs.
+    pub(super) warp_share: i64,
 }
 
 impl GridShape {

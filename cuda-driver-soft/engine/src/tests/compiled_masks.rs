@@ -409,3 +409,14 @@ fn groups_of_a_warp_end_apart() {
         assert!(all <= most, "{all} instead of {}: {body}", interpreted.all);
     }
 }
+
+/// Warps that need not wait for others have so large a share of backward jumps that their lanes finish long loops in
+/// compiled code.
+#[test]
+fn long_loops() {
+    check(
+        "and.b32 %r13, %r10, 1023; add.u32 %r13, %r13, 9000;
+        round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
+        true,
+    );
+}
