@@ -28,10 +28,6 @@ enum Work {
     },
     /// `d = a b + c` of 32 bits
     MultiplyAdd,
-    /// The upper half of a product.
-    MultiplyHigh {
-        signed: bool,
-    },
     /// Widens 32 bits to 64. Two sources give their product; a third source is added to the product.
     Widen {
         signed: bool,
@@ -196,10 +192,6 @@ impl<'a> Emitter<'a> {
                 part: Part::Lo,
                 sat: false,
             } if ty.size() == 4 => Some((Work::MultiplyAdd, sources(3, narrow)?, narrow)),
-            Op::Mul { ty, part: Part::Hi } if integer(*ty)? == narrow => {
-                let signed = ty.is_signed();
-                Some((Work::MultiplyHigh { signed }, sources(2, narrow)?, narrow))
-            }
             Op::Mul { ty, part: Part::Wide } if ty.size() == 4 => {
                 let signed = ty.is_signed();
                 Some((Work::Widen { signed }, sources(2, narrow)?, wide))
@@ -380,7 +372,6 @@ impl<'a> Emitter<'a> {
                 let c = self.source(sources[2], part, 2);
                 self.asm.vector(Code::VEX_Vpaddd_ymm_ymm_ymmm256, d, TEMP, c);
             }
-            Work::MultiplyHigh { signed } => self.multiply_high(sources, d, part, signed),
             Work::Widen { signed } => self.widened_part(sources, d, part, signed),
             Work::Narrow => self.narrowed_part(sources[0], d, part),
             Work::Not => {
@@ -471,33 +462,6 @@ impl<'a> Emitter<'a> {
             self.asm.vector(Code::VEX_Vfmadd231ps_ymm_ymm_ymmm256, d, a, b);
         }
         self.canonical(d, seen);
-    }
-
-    fn multiply_high(&mut self, sources: &[Value], d: Ymm, part: usize, signed: bool) {
-        let code = if signed {
-            Code::VEX_Vpmuldq_ymm_ymm_ymmm256
-        } else {
-            Code::VEX_Vpmuludq_ymm_ymm_ymmm256
-        };
-        let upper = Code::VEX_Vpsrlq_ymm_ymm_imm8;
-        let a = self.loaded(sources[0], part, 0);
-        let b = self.loaded(sources[1], part, 1);
-        let third = SOURCES[2];
-        // Compute the products of the odd elements.
-        self.asm.unary_imm(upper, TEMP, Source::Ymm(a), 32);
-        self.asm.unary_imm(upper, third, Source::Ymm(b), 32);
-        self.asm.vector(code, TEMP, TEMP, Source::Ymm(third));
-        // Compute the products of the even elements, and move their upper halves down.
-        self.asm.vector(code, third, a, Source::Ymm(b));
-        self.asm.unary_imm(upper, third, Source::Ymm(third), 32);
-        const ODD: u32 = 0b1010_1010;
-        self.asm.vector_imm(
-            Code::VEX_Vpblendd_ymm_ymm_ymmm256_imm8,
-            d,
-            third,
-            Source::Ymm(TEMP),
-            ODD,
-        );
     }
 
     /// Extends half of a part of 32 bits to part `part` of 64 bits, in `to`.
