@@ -2,9 +2,9 @@
 //! group. When the last group has arrived, the instruction runs for the whole warp: as machine code, in the
 //! interpreter, or in the scheduler, for which the code ends with `Exit::Action`.
 //!
-//! A *round* is the code from one such instruction to the next. All groups begin it at
-//! `CompiledContext::resume`, one after another. If they do not end it at the same instruction, the code ends
-//! with `Exit::Part`, and the scheduler lets each of them leave.
+//! A *stretch* is the code from one such instruction to the next. All groups begin it at `CompiledContext::resume`,
+//! one after another. If they do not end it at the same instruction, the code ends with `Exit::Part`, and the
+//! scheduler lets each of them leave.
 //!
 //! If the lanes of a warp must run in the interpreter's order, all groups also meet at each instruction that keeps the
 //! order of threads, and at each branch at which they could take different sides.
@@ -223,7 +223,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records how far the group in `CX` has come, and begins the round with the next one.
+    /// Records how far the group in `CX` has come, and begins the stretch with the next one.
     fn switch(&mut self, label: Label) {
         let wide = Width::Bits64;
         let (lanes, bases) = (self.lanes as i32, self.bases());
@@ -254,7 +254,7 @@ impl Emitter<'_> {
         asm.jump_to_place(field(offset_of!(CompiledContext, resume)));
     }
 
-    /// Begins a round with the first group.
+    /// Begins a stretch with the first group.
     fn restart(&mut self, label: Label) {
         let wide = Width::Bits64;
         let others = self.groups() as i32 - 1;

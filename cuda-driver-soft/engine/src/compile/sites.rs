@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) switch: Label,
     /// Leaves with `Exit::Part`. `AX` has the number of the site.
     pub(super) part: Label,
-    /// Begins the next round with the first group, at the address in `DX`.
+    /// Begins the next stretch with the first group, at the address in `DX`.
     pub(super) restart: Label,
 }
 
