@@ -84,6 +84,19 @@ fn loops_and_branches_around_atomics() {
     }
 }
 
+/// The minimum is not the thread's number in all lanes of some groups. Such a group leaves compiled code in the middle
+/// of a round, and the others must not begin the next round before it.
+#[test]
+fn a_group_leaves_in_a_loop_with_an_atomic() {
+    check(
+        "mov.u32 %r14, 0;
+        round: atom.global.add.u32 %r15, [%rd1], %r6; mad.lo.u32 %r12, %r12, 3, %r15; sub.s32 %r16, %r6, %r14;
+        min.s32 %r18, %r16, 20; mul.wide.s32 %rd10, %r18, 16; add.u64 %rd10, %rd1, %rd10;
+        ld.global.u32 %r17, [%rd10+640]; xor.b32 %r12, %r12, %r17; add.u32 %r14, %r14, 1;
+        setp.lt.u32 %p1, %r14, 9; @%p1 bra round;",
+    );
+}
+
 /// Addresses of words in shared memory: `%r20` for the thread itself, and `%r21` for lane `%r22` of its warp.
 const WORDS: &str = "mov.u32 %r23, part; shl.b32 %r20, %r8, 2; add.u32 %r20, %r23, %r20; and.b32 %r24, %r8, -32;";
 const OTHER: &str = "or.b32 %r21, %r24, %r22; shl.b32 %r21, %r21, 2; add.u32 %r21, %r23, %r21;";
