@@ -67,6 +67,8 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
         collectives: (block[0] * block[1]).is_multiple_of(32),
         wild: random.once_in(4),
         ordered: random.once_in(4),
+        hides: random.once_in(2),
+        last: None,
         left: 10 + random.below(50),
         random,
     };
@@ -77,6 +79,7 @@ pub(crate) fn kernel(seed: u64) -> Kernel {
         block,
         guarded,
         body,
+        results: generator.results(),
     }
 }
 
@@ -87,6 +90,11 @@ struct Generator {
     ordered: bool,
     /// True if the kernel may read outside of its input.
     wild: bool,
+    /// True if no statement stores floating-point variables, and only some variables are results: the bits of a NaN in
+    /// the others need not be the same in all engines.
+    hides: bool,
+    /// The last variable that was computed, which the next instruction often reads.
+    last: Option<Var>,
     /// Number of statements that may still be made.
     left: usize,
 }
@@ -183,12 +191,12 @@ impl Generator {
             }
             10 => self.walk(),
             11 => Statement::Store {
-                from: self.elements(),
+                from: self.stored_elements(),
                 slot: self.random.small(SLOTS),
                 guard: self.guard(),
             },
             12 => Statement::StoreCell {
-                from: self.elements(),
+                from: self.stored_elements(),
                 order: self.order(),
                 guard: self.guard(),
             },
@@ -203,13 +211,13 @@ impl Generator {
                     guard: self.guard(),
                 },
                 _ => Statement::SharedCell {
-                    from: self.elements(),
+                    from: self.stored_elements(),
                     to: self.number(),
                     wide: self.random.once_in(2),
                 },
             },
             14 if !self.ordered => Statement::Local {
-                from: self.elements(),
+                from: self.stored_elements(),
                 to: self.elements(),
                 slot: self.random.small(SLOTS),
                 index: self.random.once_in(2).then(|| self.number()),
@@ -226,7 +234,7 @@ impl Generator {
                 counter: self.index(),
             },
             16..=17 if together => {
-                let from = self.memory_variable();
+                let from = self.stored_variable();
                 Statement::Exchange {
                     from,
                     to: self.of_kind(from.kind),
@@ -265,16 +273,23 @@ impl Generator {
     }
 
     fn compute(&mut self) -> Statement {
-        let op = self.random.below(OPERATIONS.len());
+        let is_float = |op: usize| OPERATIONS[op].1.to_ascii_lowercase().contains(['f', 'g']);
+        let mut op = self.random.below(OPERATIONS.len());
+        while self.hides && !is_float(op) && !self.random.once_in(3) {
+            op = self.random.below(OPERATIONS.len());
+        }
         let (to, from) = OPERATIONS[op].1.split_once(':').unwrap_or_default();
+        let from = from
+            .bytes()
+            .enumerate()
+            .map(|(at, letter)| self.value(at, letter))
+            .collect();
+        let to: Vec<Var> = to.bytes().map(|letter| self.of_kind(kind_of(letter).0)).collect();
+        self.last = to.first().copied().or(self.last);
         Statement::Compute {
             op,
-            to: to.bytes().map(|letter| self.of_kind(kind_of(letter).0)).collect(),
-            from: from
-                .bytes()
-                .enumerate()
-                .map(|(at, letter)| self.value(at, letter))
-                .collect(),
+            to,
+            from,
             guard: self.guard(),
         }
     }
@@ -286,7 +301,10 @@ impl Generator {
         if !constant || (at == 0 && !self.random.once_in(8)) || !self.random.once_in(3) {
             return match kind {
                 Kind::Word if self.random.once_in(4) => Value::Special(self.random.small(SPECIALS.len() as u8)),
-                _ => Value::Var(self.of_kind(kind)),
+                _ => Value::Var(match self.last {
+                    Some(last) if last.kind == kind && self.random.once_in(2) => last,
+                    _ => self.of_kind(kind),
+                }),
             };
         }
         let mut bits = self.random.bits();
@@ -372,6 +390,19 @@ impl Generator {
         }
     }
 
+    /// Returns the variables whose values the kernel writes at the end.
+    fn results(&mut self) -> Vec<Var> {
+        let variables = KINDS
+            .iter()
+            .flat_map(|kind| (0..VARIABLES).map(|number| Var { kind: *kind, number }));
+        let mut wanted = |var: &Var| match var.kind {
+            _ if !self.hides => true,
+            Kind::Single => self.random.once_in(8),
+            _ => self.random.once_in(2),
+        };
+        variables.filter(|var| wanted(var)).collect()
+    }
+
     fn guard(&mut self) -> Option<(u8, bool)> {
         let guarded = self.random.once_in(6);
         guarded.then(|| (self.number(), self.random.once_in(2)))
@@ -394,6 +425,15 @@ impl Generator {
 
     fn elements(&mut self) -> Elements {
         let first = self.memory_variable();
+        self.elements_from(first)
+    }
+
+    fn stored_elements(&mut self) -> Elements {
+        let first = self.stored_variable();
+        self.elements_from(first)
+    }
+
+    fn elements_from(&mut self, first: Var) -> Elements {
         let stored = self.random.pick(first.kind.stored());
         let count = self.random.pick(&[1, 1, 1, 2, 4]);
         let most = (16 / stored.1) as u8;
@@ -401,6 +441,18 @@ impl Generator {
             first,
             stored,
             count: count.min(most),
+        }
+    }
+
+    /// Returns a variable whose value a statement stores.
+    fn stored_variable(&mut self) -> Var {
+        let var = self.memory_variable();
+        match var.kind {
+            Kind::Single | Kind::Double if self.hides => Var {
+                kind: Kind::Word,
+                ..var
+            },
+            _ => var,
         }
     }
 

@@ -23,6 +23,13 @@ fn variants_of_kernel(kernel: &Kernel) -> Vec<Kernel> {
     for body in variants(&kernel.body) {
         add(&|kernel| kernel.body.clone_from(&body));
     }
+    let count = kernel.results.len();
+    for part in [count, count.div_ceil(2), 1] {
+        for start in (0..count).step_by(part.max(1)) {
+            let end = (start + part).min(count);
+            add(&|kernel| drop(kernel.results.drain(start..end)));
+        }
+    }
     add(&|kernel| kernel.grid = 1);
     add(&|kernel| kernel.guarded = false);
     if kernel.block_threads() > 32 {

@@ -178,16 +178,23 @@ impl Drop for Memory {
     }
 }
 
-/// Returns numbers of many kinds: any bits, small integers, and floating-point numbers from -8 to 17.
+/// Returns numbers of many kinds: any bits, small integers, floating-point numbers from -8 to 17, infinities and NaNs.
 fn input() -> Vec<u8> {
     let mut random = Random::new(1);
     let mut bytes = Vec::new();
     while bytes.len() < text::INPUT_BYTES as usize {
         let bits = random.bits();
-        let element: [u64; 2] = match bits % 4 {
+        let element: [u64; 2] = match bits % 5 {
             0 => [random.bits(), random.bits()],
             1 => [random.bits() % 100, random.bits() % 7],
             2 => [(bits >> 40) as f64 / 1e6, -1.5].map(f64::to_bits),
+            // Infinities, and NaNs with any payload: two of `.f32`, and one of `.f64`.
+            3 => {
+                let signs = 1 << 63 | 1 << 31;
+                let kept = if bits >> 40 & 1 == 0 { signs } else { u64::MAX };
+                let [two, one] = [0, 1].map(|_| random.bits() & kept);
+                [two | 0x7f80_0000_7f80_0000, one | 0x7ff0 << 48]
+            }
             _ => [0, 1].map(|_| {
                 let pair = [0, 1].map(|_| ((random.bits() >> 50) as f32 / 1000.0 - 8.0).to_bits());
                 u64::from(pair[0]) << 32 | u64::from(pair[1])

@@ -194,30 +194,29 @@ FOLD:
         }
     }
 
-    /// Writes all variables to the output.
+    /// Writes the results to the output.
     fn results(&mut self, kernel: &Kernel) {
         let first = 16 * u32::from(SLOTS) * kernel.threads();
         self.line(format!(
             "mul.wide.u32 %off, %gid, {}; add.u64 %at, %out, %off;",
             u32::from(VARIABLES) * 32
         ));
-        for n in 0..VARIABLES {
-            let at = first + u32::from(n) * 32;
-            self.line(format!(
-                "st.global.b64 [%at+{at}], %d{n}; st.global.f64 [%at+{}], %g{n};",
-                at + 8
-            ));
-            self.line(format!(
-                "st.global.b32 [%at+{}], %r{n}; st.global.f32 [%at+{}], %f{n};",
-                at + 16,
-                at + 20
-            ));
-            self.line(format!("selp.u32 %i, 1, 0, %p{n};"));
-            self.line(format!(
-                "st.global.b32 [%at+{}], %i; st.global.b16 [%at+{}], %h{n};",
-                at + 24,
-                at + 28
-            ));
+        for var in &kernel.results {
+            let (bits, offset) = match var.kind {
+                Kind::Long => ("b64", 0),
+                Kind::Double => ("f64", 8),
+                Kind::Word => ("b32", 16),
+                Kind::Single => ("f32", 20),
+                Kind::Pred => ("b32", 24),
+                Kind::Half => ("b16", 28),
+            };
+            let mut value = name(*var);
+            if var.kind == Kind::Pred {
+                self.line(format!("selp.u32 %i, 1, 0, {value};"));
+                value = "%i".to_string();
+            }
+            let at = first + u32::from(var.number) * 32 + offset;
+            self.line(format!("st.global.{bits} [%at+{at}], {value};"));
         }
     }
 

@@ -349,6 +349,8 @@ pub(crate) struct Kernel {
     /// True if threads past the length of the data return first.
     pub(crate) guarded: bool,
     pub(crate) body: Vec<Statement>,
+    /// The variables whose values are written to the output at the end.
+    pub(crate) results: Vec<Var>,
 }
 
 impl Kernel {
