@@ -25,11 +25,15 @@ fn watch() {
         extern "C" fn forked() {
             gate::mark_forked();
             host::messages::mark_forked();
-            profile::mark_forked();
             trace::mark_forked();
         }
         extern "C" fn exiting() {
             gate::mark_exiting();
+            // A forked child has only copies of its parent's objects and counts, and a thread that it does not have may
+            // hold their locks.
+            if gate::is_forked() {
+                return;
+            }
             check::at_exit();
             trace::at_exit();
             profile::at_exit();

@@ -2,26 +2,14 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use host::{console, environment};
 
 use super::report::Report;
 use super::whole;
 
-/// True in a forked child, which does not write the profile of its parent.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Makes a forked child write nothing. Only stores to an atomic, because a handler of `fork` must not take locks.
-pub(crate) fn mark_forked() {
-    FORKED.store(true, Relaxed);
-}
-
 /// Writes the profile of a process that exits, if `CUDA_SOFT_PROFILE` requests one.
 pub(crate) fn at_exit() {
-    if FORKED.load(Relaxed) {
-        return;
-    }
     let (Some(collection), Some(target)) = (whole(), environment::profile()) else {
         return;
     };

@@ -24,7 +24,7 @@ use engine::count::Profile as Collection;
 use host::environment;
 
 #[cfg(unix)]
-pub(crate) use exit::{at_exit, mark_forked};
+pub(crate) use exit::at_exit;
 pub use report::{KernelReport, LineReport, Report};
 
 /// The profile of the whole process, if the environment requests one.

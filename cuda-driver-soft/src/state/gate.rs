@@ -37,6 +37,12 @@ pub(crate) fn mark_forked() {
     FORKED.store(true, Relaxed);
 }
 
+/// Returns true in a child forked from an initialised process.
+#[cfg(unix)]
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Relaxed)
+}
+
 /// Marks this process as running its exit handlers.
 #[cfg(unix)]
 pub(crate) fn mark_exiting() {

@@ -321,3 +321,32 @@ fn a_session_reports_objects_that_the_process_reports_too() {
     let Some(written) = written else { return };
     assert_eq!(written.matches("leak: stream 0x").count(), 1, "{written}");
 }
+
+/// A forked child has copies of its parent's objects. They are not its leaks.
+#[cfg(unix)]
+#[test]
+fn a_forked_child_reports_no_leaks() {
+    if !software() {
+        return;
+    }
+    let written = in_child(
+        "leaks::a_forked_child_reports_no_leaks",
+        &[("CUDA_SOFT_CHECK", "leaks")],
+        || {
+            let context = Context::new();
+            // SAFETY: the child only runs the exit handlers, which then take no lock that another thread may have held.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: as above.
+                unsafe { libc::exit(0) };
+            }
+            let mut status = 0;
+            // SAFETY: the child is ours, and the pointer is valid for the write.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert!(libc::WIFEXITED(status), "{status:#x}");
+            drop(context);
+        },
+    );
+    let Some(written) = written else { return };
+    assert!(!written.contains("leak: "), "{written}");
+}
