@@ -36,6 +36,9 @@ pub(crate) mod section {
     pub(crate) const ALIGN: usize = 48;
 }
 
+/// `SHT_NOBITS`: a section without bytes in the file, such as `.bss`. Its size is that of its memory.
+const NOBITS: u32 = 8;
+
 /// Returns the offset of the table of section headers.
 pub(crate) fn sections_offset(file: &[u8]) -> Option<usize> {
     size_at(file, header::SECTIONS_OFFSET)
@@ -51,6 +54,7 @@ pub(crate) fn contents<'a>(file: &'a [u8], section_header: &[u8]) -> Option<&'a 
 pub(crate) struct Section<'a> {
     /// The table of section names, from this section's name on.
     names: &'a [u8],
+    /// The bytes in the file; none for a section without bytes there.
     pub(crate) contents: &'a [u8],
 }
 
@@ -92,7 +96,10 @@ pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Sectio
         let name = usize::try_from(u32_at(section_header, section::NAME)?).ok()?;
         Some(Section {
             names: names.get(name..)?,
-            contents: contents(file, section_header)?,
+            contents: match u32_at(section_header, section::TYPE)? {
+                NOBITS => &[],
+                _ => contents(file, section_header)?,
+            },
         })
     };
     Some((0..count).map(section))

@@ -164,6 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn variables_without_values_may_be_larger_than_the_file() {
+        let content = binary(b"one");
+        let mut elf = object(&[(".bss", b""), (".nv_fatbin", &content)]);
+        let table = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;
+        let bss = table + elf::SECTION_BYTES;
+        elf[bss + 4..bss + 8].copy_from_slice(&8u32.to_le_bytes());
+        elf[bss + 32..bss + 40].copy_from_slice(&(1u64 << 20).to_le_bytes());
+        assert_eq!(fat_binaries(&elf), Some(vec![content]));
+    }
+
+    #[test]
     fn fat_binaries_of_objects_and_libraries() {
         let (a, b, c) = (binary(b"one"), binary(b"second"), binary(b""));
         let mut two = a.clone();
