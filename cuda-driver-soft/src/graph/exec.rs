@@ -161,8 +161,11 @@ impl Plan {
 
     /// Returns the indices of the steps without dependents, in ascending order.
     pub(crate) fn exits(&self) -> Vec<usize> {
-        let waited = |index: usize| self.steps.iter().any(|s| s.after.iter().any(|a| a.0 == index));
-        (0..self.steps.len()).filter(|&i| !waited(i)).collect()
+        let mut waited = vec![false; self.steps.len()];
+        for (before, _) in self.steps.iter().flat_map(|step| &step.after) {
+            waited[*before] = true;
+        }
+        (0..self.steps.len()).filter(|&i| !waited[i]).collect()
     }
 
     /// Checks that the memory of copies and fills exists, and that the device can run the kernels. Returns the first
@@ -309,7 +312,7 @@ impl<'p> PlanPieces<'p> {
         if step.after.is_empty() {
             after.extend_from_slice(&self.entry);
         }
-        Some((index, after))
+        Some((index, without_repeats(after)))
     }
 
     /// Returns the pieces that no other step of the plan waits for; if there are none, those after which the plan
@@ -317,8 +320,20 @@ impl<'p> PlanPieces<'p> {
     fn exits(&self) -> Vec<usize> {
         let exits = (0..self.plan.steps.len()).filter(|&i| !self.waited[i]);
         let exits: Vec<usize> = exits.flat_map(|i| self.ends[i].iter().copied()).collect();
-        if exits.is_empty() { self.entry.clone() } else { exits }
+        if exits.is_empty() {
+            self.entry.clone()
+        } else {
+            without_repeats(exits)
+        }
     }
+}
+
+/// Returns the pieces, each once. Several empty child graphs end with the same pieces: without this, the number of
+/// pieces could double with each level of such graphs.
+fn without_repeats(mut pieces: Vec<usize>) -> Vec<usize> {
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces
 }
 
 /// Returns the pieces of a plan, each after those that it waits for, and the indices of those that no other piece waits

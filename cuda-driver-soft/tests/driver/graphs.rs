@@ -347,6 +347,34 @@ fn nested_bodies() {
     }
 }
 
+/// Each level of the graph has two empty child graphs, which depend on both of the level before.
+#[test]
+fn levels_of_empty_child_graphs_are_launched() {
+    if !software() {
+        return; // NVIDIA's driver may need very long
+    }
+    const LEVELS: usize = 64;
+    let (cuda, _context) = (cuda(), Context::new());
+    let (outer, empty) = (graph(), graph());
+    let mut level = vec![empty_node(outer)];
+    for _ in 0..LEVELS {
+        let add = |_| {
+            let mut node = null_mut();
+            check(unsafe { cuda.cuGraphAddChildGraphNode(&mut node, outer, level.as_ptr(), level.len(), empty) });
+            node
+        };
+        level = (0..2).map(add).collect();
+    }
+    unsafe {
+        let exec = instantiate(outer);
+        check(cuda.cuGraphLaunch(exec, null_mut()));
+        check(cuda.cuCtxSynchronize());
+        check(cuda.cuGraphExecDestroy(exec));
+        check(cuda.cuGraphDestroy(outer));
+        check(cuda.cuGraphDestroy(empty));
+    }
+}
+
 /// Adds 1, so slowly that overlapping launches could lose additions.
 unsafe extern "system" fn add_slowly(data: *mut c_void) {
     let counter = unsafe { &*data.cast::<AtomicU32>() };
