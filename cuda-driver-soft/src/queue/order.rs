@@ -3,8 +3,8 @@
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
 //! chains as streams. The place of a task gives, for each chain, the number of the last task in the chain that it is
 //! ordered after. All threads of the host count as ordered among themselves, and a host function counts as a task that
-//! the host has waited for. The place of work after conditions and in conditional nodes is incomplete, because the
-//! order is not known when the work is submitted.
+//! the host has waited for. The place of work after conditions and conditional nodes is incomplete, and work in
+//! conditional nodes has no place, because the order is not known when the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -110,9 +110,13 @@ pub(crate) fn are_several() -> bool {
     SEVERAL.load(Relaxed)
 }
 
-/// Records a task that waits for others.
+/// Records a task that waits for others. Tasks in conditional nodes are not recorded: no other task waits for them, so
+/// the record would never end, and a loop may submit any number of them.
 pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
-    let unknown = DECIDES.get() || matches!(work, Work::Until(_) | Work::Then(_));
+    if DECIDES.get() {
+        return;
+    }
+    let unknown = matches!(work, Work::Until(_) | Work::Then(_));
     let mut order = order();
     let partial = |id| order.tasks.get(id).is_some_and(|known| !known.whole);
     let whole = !unknown && !after.iter().any(partial);
@@ -235,5 +239,25 @@ impl Order {
         }
         let host = &self.host;
         self.tasks.retain(|_, known| !covers(host, known.place.moment));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_in_conditional_nodes_is_not_recorded() {
+        // No scheduler gives these numbers to tasks.
+        const FIRST: TaskId = TaskId::MAX - 1;
+        const SECOND: TaskId = TaskId::MAX;
+        let is_recorded = |id| order().tasks.contains_key(&id);
+        submitted(FIRST, &[], &Work::Join);
+        DECIDES.set(true);
+        submitted(SECOND, &[], &Work::Join);
+        DECIDES.set(false);
+        assert!(is_recorded(FIRST) && !is_recorded(SECOND));
+        waited(&[FIRST]);
+        assert!(!is_recorded(FIRST));
     }
 }
