@@ -134,6 +134,13 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         std::env::temp_dir().join(name)
     });
     if checked {
+        // The findings are counted in the report. Files that are not regular, such as pipes, cannot be read again.
+        if !temporary && report.exists() && !report.is_file() {
+            let report = report.display();
+            return Err(format!(
+                "the report {report} is not a regular file: give `--report` the path of one"
+            ));
+        }
         let created = if temporary {
             create(&report)
         } else {
@@ -148,11 +155,15 @@ fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
         return execute(command).map_err(failed);
     }
     let status = command.status();
-    let found = std::fs::read_to_string(&report).map_or(0, |text| text.lines().count());
+    let findings = std::fs::read_to_string(&report);
     if temporary {
         _ = std::fs::remove_file(&report);
     }
     let status = status.map_err(failed)?;
+    let found = match findings {
+        Ok(findings) => findings.lines().count(),
+        Err(error) => return Err(format!("cannot read the findings in {}: {error}", report.display())),
+    };
     eprintln!("soft-cuda: {found} finding{}", if found == 1 { "" } else { "s" });
     Ok(match code_of(status) {
         0 if found > 0 => ExitCode::from(1),

@@ -113,6 +113,18 @@ fn findings_make_the_exit_status() {
     assert!(refused(&["run", "--report", "x", "true"]).contains("`--report` needs `--check`"));
 }
 
+/// Without the findings, the exit status would tell that there are none.
+#[test]
+fn a_report_that_cannot_be_read_is_an_error() {
+    let message = refused(&["run", "--check", "race", "--report", "/dev/null", "true"]);
+    assert!(
+        message.contains("the report /dev/null is not a regular file"),
+        "{message}"
+    );
+    let message = refused(&["run", "--check", "race", "sh", "-c", "rm \"$CUDA_SOFT_CHECK_REPORT\""]);
+    assert!(message.contains("cannot read the findings in "), "{message}");
+}
+
 /// `cargo install` copies the program only.
 #[test]
 fn an_installed_program_says_where_the_library_belongs() {
