@@ -17,7 +17,7 @@
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the memory that the process can have |
-//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts; at most 1024 | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: run the blocks of a kernel on several threads even if they see one another's atomics; results may then differ from run to run | such blocks run on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
 //! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels where possible; `interpreter`: compile none | `auto` |

@@ -7,7 +7,7 @@
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
 //! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | the version of the bindings |
 //! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the memory that the process can have |
-//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts | number of processors |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels and check long PTX texts; at most 1024 | number of processors |
 //! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation, and of shared and local memory, that kernels may access; at most 65536 | 0 |
 //! | `CUDA_SOFT_ENGINE` | `auto`: compile kernels to machine code once they have run often, where that makes them faster; `compiled`: compile all kernels where possible; `interpreter`: compile none; `leaving`: for tests, as `compiled`, but each check in the machine code counts as failed, so that the interpreter continues | `auto` |
@@ -105,11 +105,16 @@ pub fn memory() -> Option<u64> {
 }
 
 /// Returns `CUDA_SOFT_THREADS`, the number of threads that run kernels and that check a long PTX text, if it is a
-/// positive number. Default: the number of processors.
+/// positive number; at most 1024. Default: the number of processors.
 pub fn threads() -> Option<usize> {
-    usize::try_from(number("CUDA_SOFT_THREADS")?)
-        .ok()
-        .filter(|&threads| threads > 0)
+    number("CUDA_SOFT_THREADS").and_then(threads_of)
+}
+
+/// Returns the number of threads for a value of `CUDA_SOFT_THREADS`, if it is positive. The limit is far below the
+/// number of threads that a system allows for a user.
+fn threads_of(number: u64) -> Option<usize> {
+    const MOST: u64 = 1024;
+    (number > 0).then_some(number.min(MOST) as usize)
 }
 
 /// Returns `CUDA_SOFT_SLACK`, the number of bytes past the end of an allocation, and of shared and local memory, that
@@ -187,4 +192,17 @@ pub fn check_report() -> Option<PathBuf> {
 pub fn log() -> bool {
     static LOG: OnceLock<bool> = OnceLock::new();
     *LOG.get_or_init(|| std::env::var_os("CUDA_SOFT_LOG").is_some_and(|value| !value.is_empty() && value != "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads_of;
+
+    #[test]
+    fn the_number_of_threads_has_a_limit() {
+        assert_eq!(
+            [0, 1, 8, u64::MAX].map(threads_of),
+            [None, Some(1), Some(8), Some(1024)]
+        );
+    }
 }
