@@ -10,7 +10,10 @@ impl Scheduler {
     /// Polls all conditions. Returns true if one of them holds or has failed, which ends its task.
     pub(super) fn poll_conditions(&self) -> bool {
         // The lock is not held, because a condition may take other locks.
-        let polled = std::mem::take(&mut self.lock().conditions);
+        let mut state = self.lock();
+        let polled = std::mem::take(&mut state.conditions);
+        state.polling += 1;
+        drop(state);
         let mut not_yet = BTreeMap::new();
         let mut held = Vec::new();
         for (id, mut condition) in polled {
@@ -26,6 +29,7 @@ impl Scheduler {
             }
         }
         let mut state = self.lock();
+        state.polling -= 1;
         state.conditions.append(&mut not_yet);
         let mut wake = Wake::default();
         for id in &held {

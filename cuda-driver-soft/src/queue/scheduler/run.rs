@@ -269,7 +269,8 @@ impl Scheduler {
                 }
                 polls += 1;
             }
-            let conditions = !state.conditions.is_empty();
+            // No signal follows when another thread puts the conditions back that it polls.
+            let conditions = !state.conditions.is_empty() || state.polling > 0;
             let pending = !state.ready.is_empty() || !state.running.is_empty();
             idle_turns = 0;
             state.workers.sleeping += 1;

@@ -42,8 +42,10 @@ pub(super) struct Tasks {
     pub(super) ready: BTreeMap<TaskId, Work>,
     /// Host functions that may start.
     pub(super) host_ready: BTreeMap<TaskId, Work>,
-    /// Tasks that wait for a condition. Empty while a thread polls them.
+    /// Tasks that wait for a condition, without those that a thread polls.
     pub(super) conditions: BTreeMap<TaskId, Condition>,
+    /// Number of threads that poll conditions.
+    pub(super) polling: usize,
     /// Kernels that are started and not finished: any thread may help, unless work has failed.
     pub(super) running: VecDeque<Running>,
     /// True while a host function runs.

@@ -405,6 +405,41 @@ fn small_work_is_done_while_others_finish_instant_tasks() {
     }
 }
 
+/// While another thread polls a condition, the watcher sees none. It must poll again later.
+#[test]
+fn the_watcher_polls_conditions_that_another_thread_has_polled() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    std::thread::spawn(|| scheduler.run_worker(true));
+    let [holds, polls, polled_here] = [(); 3].map(|()| Arc::new(AtomicU32::new(0)));
+    let seen = [&holds, &polls, &polled_here].map(Arc::clone);
+    let here = std::thread::current().id();
+    let condition = move || {
+        let [holds, polls, polled_here] = &seen;
+        polls.fetch_add(1, SeqCst);
+        if std::thread::current().id() == here {
+            // Time for the watcher to fall asleep.
+            std::thread::sleep(Duration::from_millis(100));
+            polled_here.store(1, SeqCst);
+        }
+        Ok(holds.load(SeqCst) != 0)
+    };
+    let id = scheduler.submit(&[], Work::Until(Box::new(condition)), 0);
+    // After many naps, the watcher sleeps until there is work.
+    while polls.load(SeqCst) < 50 {
+        std::thread::yield_now();
+    }
+    while polled_here.load(SeqCst) == 0 {
+        scheduler.poll_conditions();
+    }
+    holds.store(1, SeqCst);
+    let began = Instant::now();
+    while !scheduler.is_done(id) {
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
+
 /// Work that takes the scheduler's lock when it is dropped.
 struct WantsLock(&'static Scheduler, Arc<AtomicU32>);
 
