@@ -72,8 +72,15 @@ impl Scheduler {
                         kernel: kernel.clone(),
                         inside: 1,
                     });
+                    // Workers that the task woke may have found nothing and fallen asleep while the kernel was started.
+                    let wake = Wake {
+                        large: true,
+                        ..Wake::default()
+                    };
+                    self.unlock(state, wake);
+                } else {
+                    drop(state);
                 }
-                drop(state);
                 let progress = kernel.piece();
                 self.leave(id, kernel, progress) || progress
             }

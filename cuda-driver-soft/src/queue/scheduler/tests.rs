@@ -405,6 +405,49 @@ fn small_work_is_done_while_others_finish_instant_tasks() {
     }
 }
 
+/// A kernel that ends once two threads are inside.
+#[derive(Default)]
+struct ForTwo(AtomicU32);
+
+impl Divisible for ForTwo {
+    fn piece(&self) -> bool {
+        self.0.fetch_add(1, SeqCst);
+        while !self.finished() {
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    fn finished(&self) -> bool {
+        self.0.load(SeqCst) > 1
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+/// The second worker finds nothing to do while the first one starts the kernel.
+#[test]
+fn workers_help_with_a_kernel_that_takes_long_to_start() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    for _ in 0..2 {
+        std::thread::spawn(|| scheduler.run_worker(false));
+    }
+    let start = || -> Arc<dyn Divisible> {
+        // Time for the other worker to fall asleep.
+        std::thread::sleep(Duration::from_millis(100));
+        Arc::new(ForTwo::default())
+    };
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(start)), WORTH_WAKING);
+    let began = Instant::now();
+    while !scheduler.is_done(id) {
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
+
 /// While another thread polls a condition, the watcher sees none. It must poll again later.
 #[test]
 fn the_watcher_polls_conditions_that_another_thread_has_polled() {
