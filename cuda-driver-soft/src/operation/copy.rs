@@ -4,7 +4,7 @@
 //! that involve pageable memory. In synchronous calls, it also waits for copies that involve page-locked or managed
 //! memory or memory with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, and for all copies in a context with `CU_CTX_SYNC_MEMOPS`.
 //!
-//! Other copies are [staged](super::staged).
+//! A small copy from pageable memory need not wait, because it can be [staged](super::staged).
 
 use crate::object::place::MemoryPlace;
 use crate::object::{graph_memory, memory};
