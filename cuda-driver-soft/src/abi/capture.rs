@@ -126,12 +126,13 @@ exports! {
     ) {
         let (unwanted, out) = (out.is_null(), c.out_or_null(out));
         let stream = stream::named(hstream as usize, mode)?;
-        let graph = capture::end(&stream);
+        let ended = capture::end(&stream);
         // If the capture cannot be ended, the graph is NULL.
-        set(out, graph.unwrap_or(0) as CUgraph);
-        match graph {
-            // The program passed NULL, so it has no handle with which it could destroy the graph.
-            Ok(graph) if unwanted => graph::destroy(graph),
+        set(out, ended.map_or(0, |(graph, _)| graph) as CUgraph);
+        match ended {
+            // The program passed NULL, so it has no handle with which it could destroy the new graph. It has the handle
+            // of a graph that existed before the capture, such as the body of a conditional node.
+            Ok((graph, true)) if unwanted => graph::destroy(graph),
             other => other.map(drop),
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
         }
         None => (store.create(), Vec::new()),
     };
-    captures.begin(key, mode, graph, after);
+    captures.begin(key, mode, (graph, is_new), after);
     drop(store);
     drop(captures);
     if is_new {
@@ -43,9 +43,9 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
     Ok(())
 }
 
-/// `cuStreamEndCapture`: returns the graph. On the stream that began the capture, the capture ends even if the call
-/// fails.
-pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
+/// `cuStreamEndCapture`: returns the graph, and true if the graph was created for the capture. On the stream that began
+/// the capture, the capture ends even if the call fails.
+pub(crate) fn end(stream: &StreamRef) -> Result<(usize, bool)> {
     let mut captures = captures();
     let capture = captures.end(stream.key())?;
     let mut store = store();
@@ -60,7 +60,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
         drop(captures);
         let _ = destroyed.and_then(Destroyed::end);
     }
-    ended.map(|()| capture.graph)
+    ended.map(|()| (capture.graph, capture.is_new))
 }
 
 /// `cuStreamUpdateCaptureDependencies`: replaces the dependencies of the stream's next node, or adds to them.

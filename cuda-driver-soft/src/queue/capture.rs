@@ -88,6 +88,8 @@ struct ReturnedEdges {
 /// An active capture.
 pub(crate) struct Capture {
     pub(crate) graph: usize,
+    /// True if the graph was created for the capture.
+    pub(crate) is_new: bool,
     mode: CaptureMode,
     /// The thread that began the capture.
     thread: QueueId,
@@ -179,8 +181,15 @@ impl Captures {
         Some((id, self.all.get_mut(&id)?))
     }
 
-    /// Begins a capture of this stream into a graph, after some of its nodes.
-    pub(crate) fn begin(&mut self, stream: StreamKey, mode: CaptureMode, graph: usize, after: Vec<Edge>) {
+    /// Begins a capture of this stream into a graph, after some of its nodes. `is_new` is true if the graph was created
+    /// for the capture.
+    pub(crate) fn begin(
+        &mut self,
+        stream: StreamKey,
+        mode: CaptureMode,
+        (graph, is_new): (usize, bool),
+        after: Vec<Edge>,
+    ) {
         self.last += 1;
         let origin = stream.key();
         let branch = CaptureBranch {
@@ -189,6 +198,7 @@ impl Captures {
         };
         let capture = Capture {
             graph,
+            is_new,
             mode,
             thread: QueueId::of_this_thread(),
             origin,
