@@ -21,6 +21,7 @@ fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Resul
         })?;
     memory::drain_users(&allocation);
     observe_fault()?;
+    // A node may have freed the memory during the wait. The graph keeps the address, and may allocate it again.
     if let Some(memory) = graph_memory::of(&allocation) {
         return free_of_graph(&memory);
     }
@@ -94,4 +95,53 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
         .map_err(|_| not_registered)?;
     memory::host_flags().remove(&allocation.id);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::stream::StreamRef;
+    use crate::object::{context, device};
+    use crate::queue::streams::QueueId;
+    use crate::queue::work::Work;
+
+    #[test]
+    fn memory_that_a_node_frees_during_the_wait_stays_the_graphs() {
+        static RELEASED: AtomicBool = AtomicBool::new(false);
+        device::set_all(device::from_environment().unwrap());
+        let stream = StreamRef {
+            context: context::make(0, device::get(0).unwrap(), false),
+            green: 0,
+            queue: QueueId::Legacy,
+            flags: 0,
+            priority: 0,
+        };
+        let memory = GraphMemory::new(&stream.context, 64).unwrap();
+        memory.begin_use();
+        // A launch of a free node: the memory is freed for other calls at once, and its bytes when the work runs.
+        assert!(memory.mark_freed());
+        let of_node = Arc::clone(&memory);
+        let end = move || {
+            of_node.end_use();
+            Ok(())
+        };
+        stream.submit(&[], Work::Until(Box::new(|| Ok(RELEASED.load(Relaxed)))), 0);
+        stream.submit(&[], Work::Run(Box::new(end)), 0);
+        let release = std::thread::spawn(|| {
+            // Gives the call time to find the memory. The call then waits for the work.
+            std::thread::sleep(Duration::from_millis(100));
+            RELEASED.store(true, Relaxed);
+        });
+        assert_eq!(free(memory.address), Err(Error::CUDA_ERROR_INVALID_VALUE));
+        release.join().unwrap();
+        // The graph can allocate the memory again.
+        memory.begin_use();
+        assert!(address_space().find(memory.address).is_some());
+        assert_eq!(free(memory.address), Ok(()));
+        assert!(address_space().find(memory.address).is_none());
+    }
 }

@@ -182,7 +182,7 @@ impl Drop for GraphMemory {
 /// Removes the records about memory of a node that was freed with its context. The node keeps the address, which may
 /// belong to other memory from now on.
 pub(crate) fn forget(freed: &Allocation) {
-    let Some(memory) = at(freed.base).filter(|memory| memory.id == freed.id) else {
+    let Some(memory) = of(freed) else {
         return;
     };
     memory.state().gone = true;
@@ -196,9 +196,9 @@ pub(crate) fn forget(freed: &Allocation) {
     drop(last);
 }
 
-/// Returns the graph memory behind an allocation, from a launch that allocates it until the work that frees it has run.
+/// Returns the graph memory behind an allocation, allocated or not.
 pub(crate) fn of(allocation: &Allocation) -> Option<Arc<GraphMemory>> {
-    known().allocated.get(&allocation.id).cloned()
+    at(allocation.base).filter(|memory| memory.id == allocation.id)
 }
 
 /// Returns true if the whole range belongs to one node's memory, allocated or not.
