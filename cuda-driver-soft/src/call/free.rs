@@ -93,7 +93,7 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     address_space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| not_registered)?;
-    memory::host_flags().remove(&allocation.id);
+    freed::forget(&allocation);
     Ok(())
 }
 

@@ -98,6 +98,12 @@ pub(crate) fn forget(freed: &Allocation) {
     COUNT.store(all.len(), Relaxed);
 }
 
+/// Returns true if uses of an allocation are recorded.
+#[cfg(test)]
+pub(crate) fn has_record(allocation: &Allocation) -> bool {
+    all().contains_key(&allocation.id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,9 +128,9 @@ mod tests {
             priority: 0,
         };
         note(&allocation, &stream, stream.submit(&[], Work::Join, 0));
-        assert!(all().contains_key(&allocation.id));
+        assert!(has_record(&allocation));
         vmm::unmap(base, vmm::GRANULE).unwrap();
-        assert!(!all().contains_key(&allocation.id));
+        assert!(!has_record(&allocation));
         vmm::release(handle).unwrap();
         vmm::free_addresses(base, vmm::GRANULE).unwrap();
     }
