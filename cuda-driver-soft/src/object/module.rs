@@ -86,17 +86,17 @@ pub(crate) fn instantiate(
 
 /// Removes a module that is unloaded, with its functions and references.
 pub(crate) fn remove(module: &Module) -> Result<()> {
-    for function in module.functions().values() {
-        function::remove(*function);
-    }
-    let references = module.references.lock().unwrap_or_else(PoisonError::into_inner);
-    for reference in references.values().flatten() {
-        reference::remove(*reference);
-    }
-    reference::end(&module.program);
+    // Removed first: another thread that has looked up the module must not add functions and references afterwards.
     TABLE
         .remove(module.handle)
         .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    for function in module.functions().values() {
+        function::remove(*function);
+    }
+    for reference in module.references().values().flatten() {
+        reference::remove(*reference);
+    }
+    reference::end(&module.program);
     Ok(())
 }
 
@@ -105,7 +105,12 @@ impl Module {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `cuModuleGetFunction`: returns the same handle for a name each time.
+    fn references(&self) -> MutexGuard<'_, BTreeMap<String, Vec<usize>>> {
+        self.references.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `cuModuleGetFunction`: returns the same handle for a name each time. Returns `CUDA_ERROR_INVALID_HANDLE` if
+    /// another thread has unloaded the module.
     pub(crate) fn function(&self, name: &str) -> Result<usize> {
         if name.is_empty() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -118,6 +123,7 @@ impl Module {
             host::log!("the module has no kernel `{name}`");
             Error::CUDA_ERROR_NOT_FOUND
         })?;
+        get(self.handle)?;
         let function = function::create(self.handle, self.context_id, self.device, kernel);
         functions.insert(name.into(), function);
         Ok(function)
@@ -126,13 +132,14 @@ impl Module {
     /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: return the same handle for a name each time if a context is current,
     /// else a new one.
     pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
-        let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut references = self.references();
         if let Some(handle) = references.get(name).and_then(|handles| handles.last())
             && context::current().is_ok()
             && reference::get(*handle, surface).is_ok()
         {
             return Ok(*handle);
         }
+        get(self.handle)?;
         let handle = reference::of_variable(&self.program, &self.context, name, surface)?;
         references.entry(name.into()).or_default().push(handle);
         Ok(handle)
@@ -166,5 +173,34 @@ impl Module {
             .take(most)
             .map(|k| self.function(k.name()))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::device;
+    use crate::object::jit::{self, Log, Options};
+    use image::Image;
+
+    #[test]
+    fn an_unloaded_module_gets_no_new_functions() {
+        device::set_all(device::from_environment().unwrap());
+        let context = context::make(0, device::get(0).unwrap(), false);
+        let text = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
+        let image = Image::Text(text.to_vec());
+        let compiled = jit::compile(&image, &Options::default(), context.device, &mut Log::default()).unwrap();
+        let module = instantiate(&context, compiled, false, None).unwrap();
+        let functions = module.functions();
+        let found = get(module.handle).unwrap();
+        let late = std::thread::spawn(move || found.function("k"));
+        // Gives the thread time to wait for the lock of the functions.
+        std::thread::sleep(Duration::from_millis(100));
+        TABLE.remove(module.handle).unwrap();
+        drop(functions);
+        assert_eq!(late.join().unwrap(), Err(Error::CUDA_ERROR_INVALID_HANDLE));
+        assert!(module.functions().is_empty());
     }
 }
