@@ -65,7 +65,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     }
     let stream = stream::created(handle)?;
     capturing::forget(stream.owner, QueueId::Created(handle));
-    stream_attribute::forget(handle as u64);
+    stream_attribute::forget(stream.owner, QueueId::Created(handle));
     stream::remove(&stream)
 }
 

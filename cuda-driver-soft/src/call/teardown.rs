@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use crate::call::{capture, module};
 use crate::object::context::{self, Context};
 use crate::object::primary::{self, PrimaryContext};
-use crate::object::{array, foreign_use, freed, graph_memory, texture};
+use crate::object::{array, foreign_use, freed, graph_memory, stream_attribute, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
 use engine::memory::address_space;
@@ -29,6 +29,7 @@ fn end(context: &Context) {
     module::unload_all_of(context);
     texture::forget_all_of(context);
     array::forget_all_of(context);
+    stream_attribute::forget_context(context.id());
     for freed in address_space().free_owned(context.id()) {
         freed::forget(&freed);
         graph_memory::forget(&freed);
@@ -114,4 +115,37 @@ pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
     let mut primary = idle_before_end(ordinal, |_| true)?;
     end_primary(&mut primary);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cuda_driver_sys::CUlaunchAttributeID;
+
+    use super::*;
+    use crate::object::device;
+    use crate::object::stream::StreamRef;
+    use crate::object::stream_attribute::StreamAttributeValue::Number;
+    use crate::queue::streams::QueueId;
+
+    #[test]
+    fn attributes_of_default_streams_end_with_their_context() {
+        device::set_all(device::from_environment().unwrap());
+        let context = context::make(0, device::get(0).unwrap(), false);
+        let policy = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY;
+        let streams = [QueueId::Legacy, QueueId::of_this_thread()].map(|queue| StreamRef {
+            context: context.clone(),
+            green: 0,
+            queue,
+            flags: 0,
+            priority: 0,
+        });
+        for stream in &streams {
+            stream_attribute::set(stream, policy, Number(2)).unwrap();
+            assert_eq!(stream_attribute::get(stream, policy), Ok(Number(2)));
+        }
+        destroy(context.handle).unwrap();
+        for stream in &streams {
+            assert_eq!(stream_attribute::get(stream, policy), Ok(Number(-1)));
+        }
+    }
 }

@@ -10,6 +10,7 @@ use cuda_driver_sys::{
 
 use crate::object::device::Device;
 use crate::object::stream::StreamRef;
+use crate::queue::streams::QueueId;
 use crate::state::error::{Error, Result};
 
 /// The bytes of a `CUaccessPolicyWindow`.
@@ -63,17 +64,25 @@ impl Default for StreamAttributes {
     }
 }
 
-/// Locks the attributes, which have the stream ID as their key. A stream without an entry has the defaults.
-fn all() -> MutexGuard<'static, HashMap<u64, StreamAttributes>> {
-    static ALL: OnceLock<Mutex<HashMap<u64, StreamAttributes>>> = OnceLock::new();
+/// The attributes of all streams by the ID of their context and their queue. A stream without an entry has the
+/// defaults.
+type AllAttributes = HashMap<(u64, QueueId), StreamAttributes>;
+
+/// Locks the attributes.
+fn all() -> MutexGuard<'static, AllAttributes> {
+    static ALL: OnceLock<Mutex<AllAttributes>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
+fn key(stream: &StreamRef) -> (u64, QueueId) {
+    (stream.context.id(), stream.queue)
+}
+
 /// `cuStreamGetAttribute`
 pub(crate) fn get(stream: &StreamRef, attribute: Id) -> Result<StreamAttributeValue> {
-    let known = all().get(&stream.id()).copied().unwrap_or_default();
+    let known = all().get(&key(stream)).copied().unwrap_or_default();
     Ok(match attribute {
         WINDOW => StreamAttributeValue::Window(known.window),
         POLICY => StreamAttributeValue::Number(known.policy),
@@ -87,7 +96,7 @@ pub(crate) fn get(stream: &StreamRef, attribute: Id) -> Result<StreamAttributeVa
 /// `cuStreamSetAttribute`
 pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue) -> Result<()> {
     let mut all = all();
-    let mut known = all.get(&stream.id()).copied().unwrap_or_default();
+    let mut known = all.get(&key(stream)).copied().unwrap_or_default();
     let count = stream
         .context
         .device
@@ -106,7 +115,7 @@ pub(crate) fn set(stream: &StreamRef, attribute: Id, value: StreamAttributeValue
         (DOMAIN, StreamAttributeValue::Number(domain @ 0..=1)) => known.domain = domain,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
-    all.insert(stream.id(), known);
+    all.insert(key(stream), known);
     Ok(())
 }
 
@@ -130,13 +139,18 @@ pub(crate) fn copy(to: &StreamRef, from: &StreamRef) -> Result<()> {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let mut all = all();
-    let known = all.get(&from.id()).copied().unwrap_or_default();
-    all.insert(to.id(), known);
+    let known = all.get(&key(from)).copied().unwrap_or_default();
+    all.insert(key(to), known);
     to.set_priority(from.priority);
     Ok(())
 }
 
 /// Removes the attributes of a destroyed stream.
-pub(crate) fn forget(stream: u64) {
-    all().remove(&stream);
+pub(crate) fn forget(context: u64, queue: QueueId) {
+    all().remove(&(context, queue));
+}
+
+/// Removes the attributes of all streams of a context that ends, including its legacy and per-thread streams.
+pub(crate) fn forget_context(context: u64) {
+    all().retain(|(of, _), _| *of != context);
 }
