@@ -52,7 +52,44 @@ pub(crate) fn unload_library(handle: usize) -> Result<()> {
     gate::healthy()?;
     let library = library::get(handle)?;
     for module in library::remove_parts(&library) {
-        unload_after_work(module)?;
+        match unload_after_work(module) {
+            // Another thread has ended the module's context, and the module with it.
+            Err(Error::CUDA_ERROR_INVALID_HANDLE) => {}
+            other => other?,
+        }
     }
     library::remove(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::device;
+    use crate::queue::streams::QueueId;
+    use crate::queue::work::Work;
+
+    #[test]
+    fn a_library_is_unloaded_even_if_a_context_ends_during_the_wait() {
+        static RELEASED: AtomicBool = AtomicBool::new(false);
+        device::set_all(device::from_environment().unwrap());
+        let context = context::make(0, device::get(0).unwrap(), false);
+        let text = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
+        let image = Image::Text(text.to_vec());
+        let handle = library::load(image, jit::Options::default(), &mut Log::default()).unwrap();
+        let module = library::get(handle).unwrap().module_in(&context).unwrap();
+        let released = Work::Until(Box::new(|| Ok(RELEASED.load(Relaxed))));
+        context.queues().submit(QueueId::Legacy, &[], released, 0);
+        let end = std::thread::spawn(move || {
+            // Gives the call time to find the module. The call then waits for the work.
+            std::thread::sleep(Duration::from_millis(100));
+            module::remove(&module).unwrap();
+            RELEASED.store(true, Relaxed);
+        });
+        assert_eq!(unload_library(handle), Ok(()));
+        end.join().unwrap();
+        assert!(library::get(handle).is_err());
+    }
 }
