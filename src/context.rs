@@ -529,6 +529,12 @@ impl Context {
         unsafe { checked::ctx_get_stream_priority_range() }
     }
 
+    /// Returns true if the context stays alive as long as this reference, and false for a borrowed context.
+    #[inline]
+    pub(crate) fn keeps_alive(&self) -> bool {
+        !matches!(self.inner.owner, Owner::Foreign)
+    }
+
     /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]

@@ -147,6 +147,7 @@ impl Stream {
         // SAFETY: all handles are live, and the nodes are of the graph.
         unsafe { checked::stream_begin_capture_to_graph(self.as_raw(), graph.as_raw(), &after, None, mode) }?;
         let (context, kept) = (graph.context().cloned(), graph.kept().clone());
+        kept.context(self.context());
         // From now on the capture owns the graph.
         graph.disown();
         let recorded = Capturing { stream: self }.record(record);

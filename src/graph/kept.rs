@@ -5,11 +5,12 @@ use core::any::Any;
 use core::{fmt, mem};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::Module;
+use crate::{Context, Module};
 
 /// A value that nodes use.
 #[derive(Clone)]
 enum Value {
+    Context(Context),
     Module(Module),
     Shared(Arc<dyn Any + Send + Sync>),
 }
@@ -19,8 +20,8 @@ impl Value {
     #[inline]
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            // A borrowed module has no context and keeps nothing loaded, so an owned module with the same handle is
-            // still added.
+            // A borrowed context or module keeps nothing alive, so an owned one with the same handle is still added.
+            (Self::Context(one), Self::Context(other)) => one == other && (one.keeps_alive() || !other.keeps_alive()),
             (Self::Module(one), Self::Module(other)) => {
                 one.as_raw() == other.as_raw() && (one.context().is_some() || other.context().is_none())
             }
@@ -70,6 +71,15 @@ impl Kept {
                 }
             }
             None => mem::forget(value),
+        }
+    }
+
+    /// Keeps a context alive, if it is known: nodes of another graph or of a capture may run in another context than
+    /// the graph's own.
+    #[inline]
+    pub(super) fn context(&self, context: Option<&Context>) {
+        if let Some(context) = context {
+            self.add(Value::Context(context.clone()));
         }
     }
 

@@ -625,6 +625,41 @@ fn values_kept_by_a_graph() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
+/// Nodes of a child graph run in the child's context, so the graphs that contain them keep that context alive.
+#[test]
+fn contexts_of_child_graphs_stay_alive() {
+    let s = Setup::new();
+    let graph = s.graph();
+    let raw = {
+        let other = Context::create(Device::first().expect("a device")).expect("a context");
+        let child = Graph::new(&other).expect("a graph");
+        child.add_empty(&[]).expect("a node");
+        graph.add_child(&[], &child).expect("a node");
+        other.as_raw()
+    };
+    let exec = graph.instantiate().expect("an executable graph");
+    drop(graph);
+    // SAFETY: the executable graph keeps the context alive.
+    let other = unsafe { Context::borrow_raw(raw) };
+    other.api_version().expect("a live context");
+    drop(exec);
+
+    // An update makes an executable graph use the context of another graph.
+    let graph = s.graph();
+    graph.add_empty(&[]).expect("a node");
+    let exec = graph.instantiate().expect("an executable graph");
+    let raw = {
+        let other = Context::create(Device::first().expect("a device")).expect("a context");
+        let newer = Graph::new(&other).expect("a graph");
+        newer.add_empty(&[]).expect("a node");
+        exec.update(&newer).expect("an update");
+        other.as_raw()
+    };
+    // SAFETY: as above.
+    let other = unsafe { Context::borrow_raw(raw) };
+    other.api_version().expect("a live context");
+}
+
 #[test]
 fn dropped_in_any_order_on_any_thread() {
     let s = Setup::new();
