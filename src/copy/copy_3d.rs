@@ -107,7 +107,7 @@ impl<'a, T> Copy3d<'a, T> {
     /// [`cuMemcpyHtoA`](checked::memcpy_htoa), [`cuMemcpyAtoH`](checked::memcpy_atoh),
     /// [`cuMemcpyDtoA`](checked::memcpy_dtoa), [`cuMemcpyAtoD`](checked::memcpy_atod) and
     /// [`cuMemcpyAtoA`](checked::memcpy_atoa). Host memory is no longer accessed when the method returns, as described
-    /// at [`DeviceBuffer`](crate::DeviceBuffer).
+    /// at [`DeviceBuffer`](crate::DeviceBuffer). A copy between contexts is done when it returns.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, if a pitch is shorter than a row,
@@ -133,10 +133,12 @@ impl<'a, T> Copy3d<'a, T> {
         let bytes = extent[0];
         // SAFETY: both sides contain the box and are borrowed until the end, host memory of the target exclusively.
         // Bytes of the source are initialised, and any bytes are values of the target. When a call returns, it no
-        // longer accesses host memory.
+        // longer accesses host memory. The null stream is the one of the context that is current.
         unsafe {
             if plan.is_peer() {
-                return checked::memcpy_3d_peer(&plan.peer());
+                checked::memcpy_3d_peer(&plan.peer())?;
+                // Unmapping or freeing the source may not wait for work of the target's context, which is current.
+                return checked::stream_synchronize(core::ptr::null_mut());
             }
             if plan.is_row() {
                 match (source.kind, target.kind) {

@@ -1,5 +1,9 @@
 //! Tests of arrays and mipmapped arrays as objects, and of copies of boxes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use cuda_driver::array::{ArrayShape, Texel};
 use cuda_driver::copy::Copy3d;
 use cuda_driver::sys::{CUDA_ARRAY3D_DEFERRED_MAPPING, CUarray_format, CUresult};
@@ -330,6 +334,26 @@ fn copies_between_contexts() {
     let mut memory = DeviceBuffer::<u8>::zeroed(&other, 24).expect("memory");
     Copy3d::new(&a, &mut memory, [4, 3, 2]).run().expect("a copy");
     assert_eq!(memory.to_vec().expect("a copy"), values);
+}
+
+/// The source may be unmapped or freed next, which waits for the work of its own context only.
+#[test]
+fn a_copy_between_contexts_is_done_when_it_returns() {
+    let (one, other) = (context(), context());
+    let from = DeviceBuffer::<u8>::zeroed(&one, 24).expect("memory");
+    let mut to = DeviceBuffer::<u8>::zeroed(&other, 24).expect("memory");
+    // The copy in the null stream waits for the function, because the stream is blocking.
+    let stream = Stream::new(&other).expect("a stream");
+    let is_done = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&is_done);
+    stream
+        .launch_host_fn(move || {
+            std::thread::sleep(Duration::from_millis(150));
+            set.store(true, Ordering::SeqCst);
+        })
+        .expect("a host function");
+    Copy3d::new(&from, &mut to, [4, 3, 2]).run().expect("a copy");
+    assert!(is_done.load(Ordering::SeqCst), "the copy may still run");
 }
 
 #[test]
