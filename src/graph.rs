@@ -56,9 +56,9 @@
 //!   the graph. Nodes hold addresses, not buffers, so that the same buffer can be in many nodes and can be used between
 //!   launches.
 //!
-//! Most other calls are safe: a graph keeps the modules, events and host functions of the nodes that are added to it
-//! alive, because the driver does not check that they still exist. An executable graph keeps them, too, so the graph
-//! may be dropped before it. A captured graph does not keep the modules of its kernels: see
+//! Most other calls are safe: a graph keeps the contexts, modules, events and host functions of the nodes that are
+//! added to it alive, because the driver does not check that they still exist. An executable graph keeps them, too, so
+//! the graph may be dropped before it. A captured graph does not keep the modules of its kernels: see
 //! [`Graph::keep`](crate::Graph::keep).
 //!
 //! # Threads

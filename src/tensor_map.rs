@@ -24,8 +24,9 @@ use crate::{Context, DevicePtr, KernelArg, Result, checked};
 ///
 /// // A matrix of 64 rows with 128 columns, which is copied in tiles of 16 rows with 32 columns.
 /// let matrix = DeviceBuffer::<f32>::zeroed(&context, 64 * 128)?;
-/// let tensor = Layout::new(CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT32, matrix.ptr(), &[128, 64], &[128 *
-/// 4]); let map = TensorMap::tiled(&context, &tensor, &Tiles { size: &[32, 16], element_strides: &[1, 1] })?;
+/// let kind = CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+/// let tensor = Layout::new(kind, matrix.ptr(), &[128, 64], &[128 * 4]);
+/// let map = TensorMap::tiled(&context, &tensor, &Tiles { size: &[32, 16], element_strides: &[1, 1] })?;
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 #[derive(Clone, Copy)]

@@ -179,6 +179,9 @@ impl<'a, T> Copy3d<'a, T> {
     /// host memory of the source must not be written. Other work must not write the source or access the target, unless
     /// it waits for the copy.
     ///
+    /// If the stream is being [captured](Stream::capture), this applies whenever the graph runs, and an array must live
+    /// as long as the graph and everything made from it: pass it to [`Graph::keep`](crate::Graph::keep).
+    ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the box is not inside source and target, if a pitch is shorter than a row,
     /// or if a slice has fewer rows than the y-offset plus the height.

@@ -93,8 +93,9 @@ impl Stream {
     /// ```
     ///
     /// The safety conditions of `unsafe` calls in the function must hold at every launch of the graph. In addition, the
-    /// module of a captured kernel must stay loaded as long as the graph and everything made from it: pass it to
-    /// [`Graph::keep`].
+    /// module of a captured kernel, the arrays of a captured copy, and the context of a default or borrowed stream or
+    /// of another stream that joins must live as long as the graph and everything made from it, also without a launch:
+    /// pass them to [`Graph::keep`].
     ///
     /// While a stream is captured, many calls fail and invalidate the capture, such as waiting for the stream.
     /// Allocating and freeing memory does so in all modes but `CU_STREAM_CAPTURE_MODE_RELAXED`; in

@@ -88,7 +88,8 @@ impl CopyParams {
     /// Returns the parameters of any copy.
     ///
     /// # Safety
-    /// Array handles must be valid as long as the graph and everything made from it.
+    /// Array handles must be valid as long as this value, its copies, and all graphs that they are added to and
+    /// everything made from those.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: CUDA_MEMCPY3D) -> Self {

@@ -191,8 +191,8 @@ impl GraphExec {
     /// Takes ownership of an executable graph, which was instantiated in `context`.
     ///
     /// # Safety
-    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its
-    /// nodes must stay valid as long as it is not destroyed.
+    /// The handle must be live, and no other code may use or destroy it. Contexts, functions, arrays, events and host
+    /// functions in its nodes must stay valid as long as it is not destroyed.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraphExec, context: &Context) -> Self {
@@ -202,8 +202,8 @@ impl GraphExec {
     /// Borrows an executable graph. Values that it keeps for changed nodes, such as modules, are never dropped.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
-    /// host functions in its nodes must stay valid as long as it is not destroyed.
+    /// The handle must stay valid as long as the returned value, and no other thread may use it. Contexts, functions,
+    /// arrays, events and host functions in its nodes must stay valid as long as it is not destroyed.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraphExec) -> Borrowed<'a, Self> {

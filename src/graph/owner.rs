@@ -139,7 +139,8 @@ impl Graph {
     /// exists.
     ///
     /// A graph keeps the modules, events and host functions of the nodes that are added to it with this crate. A
-    /// captured graph does not keep the modules of its kernels, and no graph keeps the buffers that its nodes use:
+    /// captured graph does not keep the modules of its kernels, and no graph keeps the buffers and arrays that its
+    /// nodes use:
     ///
     /// ```
     /// # use cuda_driver::{Context, Device, LaunchConfig, Module, Stream, sys::CUstreamCaptureMode};
@@ -191,8 +192,9 @@ impl Graph {
     /// from now on.
     ///
     /// # Safety
-    /// The handle must be live, and no other code may use or destroy it. Functions, events and host functions in its
-    /// nodes must stay valid as long as the graph and everything made from it; [`keep`](Self::keep) can hold them.
+    /// The handle must be live, and no other code may use or destroy it. Contexts, functions, arrays, events and host
+    /// functions in its nodes must stay valid as long as the graph and everything made from it; [`keep`](Self::keep)
+    /// can hold them.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraph, context: &Context) -> Self {
@@ -203,10 +205,10 @@ impl Graph {
     /// the graph keeps for added nodes, such as modules, are never dropped.
     ///
     /// # Safety
-    /// The handle must stay valid as long as the returned value, and no other thread may use it. Functions, events and
-    /// host functions in its nodes must stay valid as long as the graph and everything made from it. If this is the
-    /// graph of a node, [`add_child`](Self::add_child) must not be called with it and a graph that contains it, in
-    /// either role.
+    /// The handle must stay valid as long as the returned value, and no other thread may use it. Contexts, functions,
+    /// arrays, events and host functions in its nodes must stay valid as long as the graph and everything made from it;
+    /// this includes the contexts that are current when nodes are added. If this is the graph of a node,
+    /// [`add_child`](Self::add_child) must not be called with it and a graph that contains it, in either role.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraph) -> Borrowed<'a, Self> {

@@ -14,7 +14,8 @@ use crate::{Borrowed, Context, DevicePtr, DeviceSlice, Module, Result, checked};
 /// A texture reference, to which texels can be bound. CUDA deprecates references, and only the PTX of older programs
 /// has them; new programs pass a [`Texture`](crate::Texture) to the kernel.
 ///
-/// A reference of a module keeps that module loaded, unless the module is [`Borrowed`]. [`new`](Self::new) creates a reference that belongs to no module.
+/// A reference of a module keeps that module loaded, unless the module is [borrowed](Module::borrow_raw).
+/// [`new`](Self::new) creates a reference that belongs to no module.
 pub struct TextureReference {
     raw: sys::CUtexref,
     /// `None` for a reference that belongs to no module, and for a borrowed one.

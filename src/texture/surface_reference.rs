@@ -12,7 +12,7 @@ use crate::{Module, Result, checked};
 /// A surface reference of a module, to which an array can be bound. CUDA deprecates references, and only the PTX of
 /// older programs has them; new programs pass a [`Surface`](crate::Surface) to the kernel.
 ///
-/// A reference of a module keeps that module loaded.
+/// A reference of a module keeps that module loaded, unless the module is [borrowed](Module::borrow_raw).
 #[derive(Clone)]
 pub struct SurfaceReference {
     raw: sys::CUsurfref,
