@@ -15,15 +15,15 @@ use crate::state::gate;
 
 /// Checks the type of a handle: only file descriptors on Linux are supported. Like driver 580 on Linux, returns
 /// `CUDA_ERROR_NOT_SUPPORTED` for some types of other platforms, and `CUDA_ERROR_INVALID_VALUE` for all other types.
-fn check_type(kind: Type) -> Result<()> {
+fn check_type(kind: Type, descriptor: c_int) -> Result<()> {
     match kind {
         Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD if cfg!(target_os = "linux") => Ok(()),
         Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
         | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32
         | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT
         | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP
-        | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF
-        | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+        | Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+        Type::CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD if descriptor >= 0 => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
@@ -38,9 +38,9 @@ exports! {
         if desc.size == 0 || desc.flags & !CUDA_EXTERNAL_MEMORY_DEDICATED != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        check_type(desc.type_)?;
-        // SAFETY: the type selects this member, which is valid for any bits.
+        // SAFETY: any bits are valid for this member, which a file descriptor sets.
         let descriptor = unsafe { desc.handle.fd };
+        check_type(desc.type_, descriptor)?;
         let handle = external::import(&context, descriptor, desc.size);
         // The call takes the descriptor from the program, even if the import fails.
         c.close(descriptor);
