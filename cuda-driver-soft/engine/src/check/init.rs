@@ -81,6 +81,12 @@ impl WrittenByOthers {
         bits.set(range);
     }
 
+    /// Removes the record of a block that has ended.
+    pub(super) fn remove(&self, block: u64) {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.remove(&block);
+    }
+
     /// Adds to `written` the bytes in a range of a block's shared memory that other blocks have written.
     pub(super) fn copy_to(&self, block: u64, written: &Bits, range: Range<u64>) {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,8 +246,20 @@ pub(super) fn is_unwritten(bits: &Bits, range: std::ops::Range<u64>, element: u6
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockWritten, is_unwritten};
+    use super::{BlockWritten, WrittenByOthers, is_unwritten};
     use crate::memory::written::Bits;
+
+    #[test]
+    fn writes_by_other_blocks_are_kept_until_the_block_ends() {
+        let (others, written) = (WrittenByOthers::new(64), Bits::new(64));
+        others.add(3, 4..8);
+        others.add(5, 8..9);
+        others.remove(5);
+        others.copy_to(3, &written, 0..64);
+        assert!(written.every(4..8) && !written.any(8..64));
+        others.remove(3);
+        assert!(others.blocks.lock().unwrap().is_empty());
+    }
 
     #[test]
     fn an_element_counts_as_written_if_a_byte_of_it_is() {

@@ -702,11 +702,19 @@ impl WorkerObserver for CheckWorker {
             self.launch.state().blocks.insert(block.number, state);
             return;
         }
-        // Other blocks of a cluster may still use the shared memory.
-        if let Some(races) = &mut self.races
-            && self.launch.cluster == [1; 3]
-        {
-            races.end_block(block.number as u32, self.launch.shared_bytes);
+        let blocks: u32 = self.launch.cluster.iter().product();
+        if blocks > 1 {
+            self.launch.written_by_others.remove(block.number);
+        }
+        if let Some(races) = &mut self.races {
+            let cluster = self.launch.block_of_rank(block.index, 0);
+            // Other blocks of the cluster may still use the shared memory.
+            if blocks == 1 || races.end_block_of_cluster(cluster, blocks) {
+                for rank in 0..blocks {
+                    let ended = self.launch.block_of_rank(block.index, rank);
+                    races.end_block(ended as u32, self.launch.shared_bytes);
+                }
+            }
         }
         self.spare = Some(state);
     }

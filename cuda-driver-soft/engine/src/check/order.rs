@@ -103,13 +103,15 @@ impl Known {
     }
 }
 
-/// The barrier of a cluster.
+/// The barrier of a cluster, and the number of its blocks that have ended.
 #[derive(Debug, Default)]
 pub(super) struct ClusterOrder {
     /// The moments of the warps that have arrived since the barrier last opened.
     arrived: SharedClock,
     /// The moments of all warps that had arrived when the barrier last opened.
     opened: SharedClock,
+    /// Number of blocks of the cluster that have ended.
+    pub(super) ended: u32,
 }
 
 impl BlockOrder {
@@ -426,8 +428,9 @@ impl ClusterOrder {
 pub(super) struct Published {
     /// By location: the moments that threads have published to the whole device.
     locations: HashMap<u64, Arc<Clock>>,
-    /// By location, reach, and block or cluster: the moments that threads have published only to that block or cluster.
-    narrow: HashMap<(u64, Reach, u32), Arc<Clock>>,
+    /// By reach and block or cluster, and by location: the moments that threads have published only to that block or
+    /// cluster.
+    narrow: HashMap<(Reach, u32), HashMap<u64, Arc<Clock>>>,
 }
 
 impl Published {
@@ -439,15 +442,18 @@ impl Published {
     /// Adds the moments that a thread of a block publishes at a location to all threads in reach.
     pub(super) fn release(&mut self, location: u64, (reach, order): (Reach, &BlockOrder), clock: SharedClock) {
         let Some(clock) = clock else { return };
-        let known = match reach {
-            Reach::Block => self.narrow.entry((location, reach, order.block)),
-            Reach::Cluster => self.narrow.entry((location, reach, order.cluster)),
-            Reach::Device => {
-                let known = self.locations.entry(location).or_insert_with(|| Arc::clone(&clock));
-                return add(known, clock);
-            }
+        let locations = match reach {
+            Reach::Block => self.narrow.entry((reach, order.block)).or_default(),
+            Reach::Cluster => self.narrow.entry((reach, order.cluster)).or_default(),
+            Reach::Device => &mut self.locations,
         };
-        add(known.or_insert_with(|| Arc::clone(&clock)), clock);
+        add(locations.entry(location).or_insert_with(|| Arc::clone(&clock)), clock);
+    }
+
+    /// Removes the moments that threads have published only to a block, or only to the cluster whose first block it is.
+    pub(super) fn end_block(&mut self, block: u32) {
+        self.narrow.remove(&(Reach::Block, block));
+        self.narrow.remove(&(Reach::Cluster, block));
     }
 
     /// Returns the moments that threads have published at a location to the threads of a block.
@@ -458,7 +464,8 @@ impl Published {
         }
         let narrow = [(Reach::Block, order.block), (Reach::Cluster, order.cluster)];
         narrow.into_iter().fold(all, |all, (reach, number)| {
-            joined(&all, &self.narrow.get(&(location, reach, number)).cloned())
+            let locations = self.narrow.get(&(reach, number));
+            joined(&all, &locations.and_then(|of| of.get(&location)).cloned())
         })
     }
 }

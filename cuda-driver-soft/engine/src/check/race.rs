@@ -89,10 +89,23 @@ impl Races {
         self.clusters.entry(number).or_default()
     }
 
-    /// Removes the accesses to the shared memory of a block that has ended.
+    /// Removes the accesses to the shared memory of a block, and what its threads have published only to each other.
+    /// Call it when all blocks of the cluster have ended.
     pub(super) fn end_block(&mut self, block: u32, shared_bytes: u64) {
         let bytes = shared_bytes.min(1 << SHARED_BITS);
         self.shadow.forget(shared_address(block, 0), bytes);
+        self.published.end_block(block);
+    }
+
+    /// Records that a block of a cluster of `blocks` blocks has ended. Returns true if all of them have.
+    pub(super) fn end_block_of_cluster(&mut self, cluster: u64, blocks: u32) -> bool {
+        let order = self.cluster(cluster);
+        order.ended += 1;
+        if order.ended < blocks {
+            return false;
+        }
+        self.clusters.remove(&cluster);
+        true
     }
 
     /// Records an access of lanes of a warp, with the pattern of its addresses. Conflicts with earlier accesses are
@@ -293,9 +306,11 @@ impl Races {
             if access.effect != Effect::Read {
                 for reach in Reach::ALL {
                     let clock = order.published(access.warp, lane as u8, reach);
-                    // An access whose scope is the block publishes to the block only.
-                    let reach = match access.strong {
-                        Strength::InBlock => Reach::Block,
+                    let reach = match (access.strong, reach) {
+                        // An access whose scope is the block publishes to the block only.
+                        (Strength::InBlock, _) => Reach::Block,
+                        // Only threads of the cluster access its shared memory.
+                        (_, Reach::Device) if shared_offset(location).is_some() => Reach::Cluster,
                         _ => reach,
                     };
                     self.published.release(location, (reach, order), clock);
@@ -561,6 +576,36 @@ mod tests {
             bench.barrier(1);
             assert_eq!(bench.read(1, 1, &data) == 0, fenced);
             assert_ne!(bench.read(2, 0, &data), 0);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_that_only_threads_of_ended_blocks_can_acquire() {
+        let mut bench = bench();
+        let (shared, global) = (shared_address(0, 0), 64);
+        bench.blocks[0].fence(0, 1, Reach::Block);
+        bench.atomic(0, 0, &[global; LANES]);
+        for reach in Reach::ALL {
+            bench.blocks[0].fence(0, 1, reach);
+        }
+        bench.atomic(0, 0, &[shared; LANES]);
+        assert!(!bench.races.published.is_empty());
+        bench.races.end_block(0, 1024);
+        assert!(bench.races.published.is_empty());
+        // Other blocks acquire what is published to the device.
+        bench.atomic(0, 0, &[global; LANES]);
+        bench.races.end_block(0, 1024);
+        assert!(!bench.races.published.is_empty());
+    }
+
+    #[test]
+    fn a_cluster_ends_with_its_last_block() {
+        let mut races = Races::default();
+        for _ in 0..2 {
+            assert!(!races.end_block_of_cluster(4, 2));
+            assert!(!races.end_block_of_cluster(6, 2));
+            assert!(races.end_block_of_cluster(4, 2));
+            assert!(races.end_block_of_cluster(6, 2));
         }
     }
 
