@@ -265,6 +265,8 @@ impl Parts {
                 let gone = if mark.stamp.same_moment(&new) {
                     map = maps.union(map, mark.stamp.map, common);
                     common
+                } else if mark.stamp.strong < new.strong {
+                    0
                 } else if known.covers((mark.stamp.block, mark.stamp.warp), mark.stamp.time) {
                     common
                 } else if mark.stamp.same_warp(&new) {

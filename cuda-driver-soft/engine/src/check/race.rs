@@ -632,6 +632,28 @@ mod tests {
     }
 
     #[test]
+    fn a_strong_read_does_not_hide_a_weak_one() {
+        // A row of words, and words that have cells or marks of their own.
+        for start in [4096, 4096 + 4] {
+            for synchronised in [false, true] {
+                let mut bench = bench();
+                let at = row(start);
+                assert_eq!(bench.read(0, 0, &at), 0);
+                if synchronised {
+                    bench.barrier(0);
+                }
+                let strong = access(0, &at, Effect::Read, Strength::Strong);
+                assert_eq!(bench.run(0, strong, &Different), 0);
+                assert_ne!(
+                    bench.atomic(1, 0, &at),
+                    0,
+                    "start {start}, synchronised: {synchronised}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn neighbouring_bytes_are_different_locations() {
         let mut bench = bench();
         let bytes = std::array::from_fn(|i| 4096 + i as u64);

@@ -118,7 +118,8 @@ impl Cell {
 }
 
 /// Adds a read to the reads of a cell, which are in the order of the accesses. `is_before` returns true for an earlier
-/// read that is ordered before the new one and need not be kept.
+/// read that is ordered before the new one. Such a read need not be kept, unless it is weaker than the new one: a
+/// strong write that races with a weak read need not race with a strong one.
 pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) -> bool) {
     if cell.has_read(&read) {
         return;
@@ -133,7 +134,7 @@ pub(super) fn add_read(cell: &mut Cell, read: Stamp, is_before: impl Fn(&Stamp) 
         }
         if old.is_same_moment(&read) {
             new.lanes |= old.lanes;
-        } else if !(is_before(&old) || (same_warp(&old) && old.lanes & !read.lanes == 0)) {
+        } else if old.strong < read.strong || !(is_before(&old) || (same_warp(&old) && old.lanes & !read.lanes == 0)) {
             cell.reads[kept] = old;
             kept += 1;
         }
