@@ -1,6 +1,7 @@
 //! Collects the global memory that a launch accesses.
 
 use super::footprint::{Footprint, Who};
+use super::observer::MOST_BYTES;
 use super::plan::Plan;
 use super::stamp::Strength;
 use super::warp_access::{Effect, span};
@@ -97,7 +98,7 @@ impl WorkerObserver for AccessWorker {
                 |lane: usize| matches!(At::resolve(access, addresses[lane]).0, Space::Global | Space::Generic);
             let mut mask: lanes::Mask = 0;
             for lane in lanes::iter(active) {
-                if bytes[lane] != 0 && is_global(lane) {
+                if (1..=MOST_BYTES).contains(&bytes[lane]) && is_global(lane) {
                     mask |= 1 << lane;
                 }
             }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const OFFSET: u64 = 0xff_ffff;
 /// Limit on the bytes of an access that is checked. One end of each large copy is in shared memory, so a larger copy
 /// raises a fault right after its check.
-const MOST_BYTES: u32 = 1 << 20;
+pub(super) const MOST_BYTES: u32 = 1 << 20;
 
 impl Observer for Checker {
     fn one_worker(&self) -> bool {

@@ -134,6 +134,14 @@ impl Line {
         self.row = Cell::default();
     }
 
+    /// Removes all accesses, and frees the cells of words or bytes.
+    fn remove_cells(&mut self) {
+        self.clear();
+        if matches!(self.cells, Some(LineAccesses::Words(_) | LineAccesses::Bytes(_))) {
+            self.cells = None;
+        }
+    }
+
     /// Calls `visit` for each cell of an access of `bytes` bytes at an offset in the line, with the offset and the
     /// bytes of the cell.
     pub(super) fn visit(
@@ -228,10 +236,15 @@ impl Shadow {
         page
     }
 
-    /// Removes all accesses. Keeps a limited number of pages for reuse.
+    /// Removes all accesses. Keeps a limited number of pages for reuse, without the cells of their words and bytes,
+    /// which are many times as large as the memory that they are for.
     pub(super) fn reset(&mut self) {
         const MOST_PAGES: usize = 1 << 14;
         self.pages.truncate(MOST_PAGES);
+        for page in self.index.values() {
+            let lines = self.pages.get_mut(*page as usize);
+            lines.into_iter().flatten().for_each(Line::remove_cells);
+        }
         self.free = (0..self.pages.len() as u32).rev().collect();
         self.recent = Default::default();
         self.index.clear();
@@ -314,6 +327,17 @@ mod tests {
         for (page, gone) in [(1, true), (2, true), (3, false)] {
             assert_eq!(shadow.line(page * 4096 + LINE).row().unwrap().write.is_none(), gone);
         }
+    }
+
+    #[test]
+    fn no_cells_are_kept_for_the_next_launch() {
+        let (mut shadow, maps) = (Shadow::default(), LaneMaps::default());
+        shadow.line(4096).visit(&maps, 0, 4, |_, _, _| {});
+        shadow.line(8192).visit(&maps, 1, 1, |_, _, _| {});
+        shadow.reset();
+        assert_eq!(shadow.pages.len(), 2);
+        assert!(shadow.pages.iter().flatten().all(|line| line.cells.is_none()));
+        assert!(shadow.line(8192).row().is_some());
     }
 
     #[test]
