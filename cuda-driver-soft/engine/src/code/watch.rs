@@ -427,11 +427,12 @@ impl<'a> At<'a> {
 
     /// Returns the address of each lane, in the space of the access.
     pub(crate) fn addresses(&self, access: &SiteAccess) -> Lanes<u64> {
-        let mut addresses: Lanes<u64> = if access.wide {
-            self.row(access.address)
-        } else {
-            self.row::<u32>(access.address).map(u64::from)
-        };
+        if !access.wide {
+            // Addresses of 32 bits wrap.
+            let addresses: Lanes<u32> = self.row(access.address);
+            return addresses.map(|address| u64::from(address.wrapping_add(access.offset as u32)));
+        }
+        let mut addresses: Lanes<u64> = self.row(access.address);
         for address in &mut addresses {
             *address = address.wrapping_add(access.offset);
         }
@@ -442,11 +443,10 @@ impl<'a> At<'a> {
     #[inline]
     pub(crate) fn first_address(&self, access: &SiteAccess, mask: Mask) -> u64 {
         let first = mask.trailing_zeros() as usize % LANES;
-        let address = match access.wide {
-            true => self.wide_row(access.address)[first],
-            false => u64::from(self.narrow_row(access.address)[first]),
-        };
-        address.wrapping_add(access.offset)
+        match access.wide {
+            true => self.wide_row(access.address)[first].wrapping_add(access.offset),
+            false => u64::from(self.narrow_row(access.address)[first].wrapping_add(access.offset as u32)),
+        }
     }
 
     /// Returns true if the address of each lane of a set has this distance from that of the first lane.

@@ -372,6 +372,26 @@ fn checks_of_module(text: &str, (grid, block): (u32, u32), checks: Checks) -> Ve
     checker.findings().iter().map(|f| f.check).collect()
 }
 
+/// The address registers of the first half of the warp are negative: with the offset, their addresses wrap.
+#[test]
+fn addresses_of_32_bits_wrap() {
+    let kernel = ".reg .b32 %r<5>;
+        .reg .b64 %rd<3>;
+        .shared .align 4 .b32 words[32];
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, words;
+        mad.lo.u32 %r2, %r1, 4, %r2;
+        sub.u32 %r3, %r2, 64;
+        st.shared.u32 [%r3+64], %r1;
+        ld.shared.u32 %r4, [%r2];
+        mad.wide.u32 %rd2, %r1, 4, %rd1;
+        st.global.u32 [%rd2], %r4;
+        ret;";
+    let found = checks_of(kernel, (1, 32), Checks::KERNELS);
+    assert!(found.is_empty(), "{found:?}");
+}
+
 #[test]
 fn a_copy_to_shared_memory_must_be_waited_for() {
     let kernel = |wait: &str| {
