@@ -2,7 +2,7 @@
 //! its line, and nothing in the right kernel.
 
 use super::{Arg, Bench};
-use crate::check::{Checker, Checks, Finding, Place};
+use crate::check::{Checker, Checks, Finding, Place, footprint_of_launch};
 use crate::{Isa, Launch, Options, Progress};
 
 /// Number of 32-bit words in each of the three buffers of a kernel.
@@ -370,6 +370,33 @@ fn checks_of_module(text: &str, (grid, block): (u32, u32), checks: Checks) -> Ve
     launch.options.observers = checker.observers();
     assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
     checker.findings().iter().map(|f| f.check).collect()
+}
+
+#[test]
+fn a_footprint_does_not_grow_with_the_size_of_a_wrong_copy() {
+    let text = ".version 8.6
+        .target sm_90
+        .address_size 64
+        .shared .align 128 .b8 tile[512];
+        .visible .entry k(.param .u64 out) {
+            .reg .b32 %r<3>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, tile;
+            mov.u32 %r2, 0x4000000;
+            cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;
+            ret;
+        }";
+    let mut bench = Bench::text(text, Isa::best());
+    let out = bench.bytes(512);
+    let mut launch = bench.launch("k", 1, 1, &[Arg::U64(out)]);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    launch.options.observers = footprint_of_launch(move |footprint| {
+        let _ = sender.send(format!("{footprint:?}"));
+    });
+    assert!(Bench::run(launch).fault().is_some());
+    let footprint = receiver.try_recv().unwrap();
+    assert!(footprint.starts_with("Footprint { pages: 0,"), "{footprint}");
 }
 
 /// The address registers of the first half of the warp are negative: with the offset, their addresses wrap.
