@@ -163,7 +163,9 @@ impl Plan {
                     one.element = mem.ty.size();
                 }
                 Op::Mbarrier { op, .. } => {
-                    let releases = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval | MbarrierOp::PendingCount);
+                    use MbarrierOp::{Init, Inval, PendingCount, Wait, WaitParity};
+                    // A wait only acquires.
+                    let releases = !matches!(op, Init | Inval | PendingCount | Wait | WaitParity);
                     one.release = releases.then_some(Reach::Cluster);
                     one.needs_value = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval);
                     one.element = 8;

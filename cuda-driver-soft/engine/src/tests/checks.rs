@@ -489,6 +489,59 @@ fn a_copy_of_another_thread_needs_its_wait_and_a_barrier() {
     }
 }
 
+/// Warp 0 waits for the two arrivals of a thread of warp 1, which writes a word between them.
+#[test]
+fn a_wait_at_an_mbarrier_does_not_publish_accesses_before_it() {
+    let kernel = |before: &str, behind: &str| {
+        format!(
+            ".version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 out) {{
+                .reg .pred %p<2>;
+                .reg .b32 %r<5>;
+                .reg .b64 %rd<4>;
+                .shared .align 8 .b64 bar;
+                .shared .align 4 .b32 word;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, bar;
+                mov.u32 %r3, word;
+                mov.u32 %r4, 0;
+                setp.ne.u32 %p0, %r1, 0;
+                @%p0 bra READY;
+                mbarrier.init.shared.b64 [%r2], 2;
+                st.shared.u32 [%r3], 0;
+            READY:
+                bar.sync 0;
+                setp.lt.u32 %p0, %r1, 32;
+                @%p0 bra CONSUME;
+                setp.ne.u32 %p0, %r1, 32;
+                @%p0 bra DONE;
+                mbarrier.arrive.shared.b64 %rd2, [%r2];
+                st.shared.u32 [%r3], 7;
+                mbarrier.arrive.shared.b64 %rd2, [%r2];
+                bra DONE;
+            CONSUME:
+                {before}
+            WAIT:
+                mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;
+                @!%p1 bra WAIT;
+                {behind}
+                mad.wide.u32 %rd3, %r1, 4, %rd1;
+                st.global.u32 [%rd3], %r4;
+            DONE:
+                ret;
+            }}"
+        )
+    };
+    let read = "ld.shared.u32 %r4, [%r3];";
+    for (before, behind, races) in [("", read, 0), (read, "", 1)] {
+        let found = checks_of_module(&kernel(before, behind), (1, 64), Checks::RACE);
+        assert_eq!(found, vec![Checks::RACE; races], "before: {before}, behind: {behind}");
+    }
+}
+
 #[test]
 fn a_fence_in_a_block_does_not_order_blocks() {
     let kernel = |fence: &str| {
