@@ -152,6 +152,9 @@ impl Parts {
         };
         self.writes.clear();
         self.writes.extend(marks(&[row.write]));
+        if row.write.has_value {
+            self.values = Some(Box::new([row.write.value; LANES]));
+        }
         self.reads.clear();
         self.reads.extend(marks(&row.reads));
         self.read_units = if self.reads.is_empty() { 0 } else { !0 };
