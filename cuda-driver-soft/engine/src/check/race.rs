@@ -176,6 +176,10 @@ impl Races {
             }
         }
         self.each(check, &addresses, stamp, maps);
+        if is_row && access.effect != Effect::Read {
+            // The row has replaced all accesses to the bytes of the line.
+            self.shadow.line(addresses[0]).write_row(stamp);
+        }
     }
 
     /// Checks an access whose units need not be checked one by one, because its addresses have a known pattern and it
@@ -687,6 +691,25 @@ mod tests {
         bench.barrier(0);
         assert_eq!(bench.read(0, 0, &words), 0);
         assert_ne!(bench.run(0, write(0), &Different), 0);
+    }
+
+    #[test]
+    fn a_row_replaces_the_accesses_to_bytes() {
+        for full in [false, true] {
+            let mut bench = bench();
+            if full {
+                bench.patterns.maps = LaneMaps::full();
+            }
+            let bytes = std::array::from_fn(|i| 4096 + i as u64);
+            let write = WarpAccess {
+                bytes: 1,
+                ..access(0, &bytes, Effect::Write, Strength::Weak)
+            };
+            assert_eq!(bench.run(0, write, &Different), 0);
+            bench.barrier(0);
+            assert_eq!(bench.write(0, 0, &row(4096)), 0);
+            assert_eq!(bench.read(1, 0, &row(4096)), 1, "full: {full}");
+        }
     }
 
     #[test]
