@@ -64,12 +64,18 @@ impl<T> PitchedBuffer<T> {
                 size if size % 8 == 0 => 8,
                 _ => 4,
             };
-            // SAFETY: the driver checks the sizes.
+            // SAFETY: no preconditions; the size is checked below.
             let allocated = unsafe { checked::mem_alloc_pitch(bytes, height, access) }?;
             (raw, pitch) = (allocated.dptr, allocated.pitch);
         }
-        // SAFETY: the new memory is owned here, and has this size.
-        Ok(unsafe { Self::from_raw(raw, pitch, width, height, context) })
+        // SAFETY: the new memory is owned here. If it does not have this size, it is only freed.
+        let buffer = unsafe { Self::from_raw(raw, pitch, width, height, context) };
+        // Driver 580 computes the size modulo 2^64, and so allocates less memory than these rows.
+        if pitch.checked_mul(height).is_none() {
+            let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+            return Err(Error::refused(code, Function::cuMemAllocPitch, Refusal::Overflow));
+        }
+        Ok(buffer)
     }
 
     /// Returns the number of values in a row.

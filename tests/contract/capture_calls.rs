@@ -36,6 +36,19 @@ fn calls_about_the_stream() {
         assert_codes!(ALWAYS, |s| cuStreamAttachMemAsync(s, managed, 0, 4));
         assert_codes!(ALWAYS, |s| cuMemPrefetchAsync(managed, 4096, 0, s));
         assert_codes!(ALWAYS, |s| cuMemcpyPeerAsync(to, context, data, context, 64, s));
+        let copy = CUDA_MEMCPY3D_PEER {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcDevice: data,
+            srcContext: context,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: to,
+            dstContext: context,
+            WidthInBytes: 64,
+            Height: 1,
+            Depth: 1,
+            ..Default::default()
+        };
+        assert_codes!(ALWAYS, |s| cuMemcpy3DPeerAsync(&raw const copy, s));
         assert_codes!(ALWAYS, |s| cuGraphUpload(exec, s));
         if driver_version() >= 12080 {
             let mut device = 0;

@@ -306,9 +306,12 @@ fn graphs_with_conditional_nodes() {
     let mut c = Codes::new();
     let g = graph();
     let handle = conditionals.handle(g, Some(1));
+    // A handle without a node is enough.
+    let mut copy = ptr::null_mut();
+    is!(c, 801, cuGraphClone(&raw mut copy, g));
     let (node, bodies) = conditionals.node(g, &[], handle, (IF, 2));
     let inside = conditionals.fill(bodies[0], 0, 3);
-    let (mut copy, mut exec) = (ptr::null_mut(), ptr::null_mut());
+    let mut exec = ptr::null_mut();
     is!(c, 801, cuGraphClone(&raw mut copy, g));
     is!(c, 801, cuGraphClone(&raw mut copy, bodies[0]));
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, bodies[0], 0));

@@ -237,7 +237,7 @@ fn symbols_and_link_time_options_are_passed_on() {
         global_symbols: vec![symbol],
         ..JitOptions::default()
     };
-    // Driver 580 and the software driver refuse symbols for PTX.
+    // Driver 580 accepts symbols that the module does not have, and the software driver accepts none.
     if let Err(error) = Module::from_ptx_with(&context, &text, &options) {
         assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_VALUE, "{error}");
     }

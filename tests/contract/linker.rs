@@ -109,7 +109,7 @@ fn a_source_that_calls_another() {
 }
 
 #[test]
-fn undefined_and_duplicate_functions() {
+fn undefined_and_duplicate_symbols() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let linker = Linker::new();
@@ -119,6 +119,16 @@ fn undefined_and_duplicate_functions() {
     c.is(1, "the callee, too late", linker.add(None, CALLEE));
     let log = linker.log();
     c.that(log == "error   : Undefined reference to 'square' in 'Input 1'", || {
+        log.clone()
+    });
+    let user = ".version 6.4\n.target sm_52\n.address_size 64\n.extern .global .u32 word;\n\
+        .visible .entry k(.param .u64 p) { .reg .b64 %d<3>; ld.param.u64 %d1, [p]; mov.u64 %d2, word;\n\
+        st.global.u64 [%d1], %d2; ret; }\n";
+    let linker = Linker::new();
+    c.is(0, "the user of a variable", linker.add(None, user));
+    c.is(999, "complete", linker.complete().0);
+    let log = linker.log();
+    c.that(log == "error   : Undefined reference to 'word' in 'Input 1'", || {
         log.clone()
     });
     let linker = Linker::new();

@@ -61,6 +61,13 @@ fn pitched_buffers_of_no_and_other_sizes() {
         let error = PitchedBuffer::<u64>::alloc(&context, usize::MAX, height).expect_err("too wide");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     }
+    // Driver 580 allocates rows whose size wraps around at 2^64.
+    for width in [1, 128, 1024] {
+        let error = PitchedBuffer::<u32>::alloc(&context, width, (1 << 55) + 1).expect_err("too high");
+        let code = error.code();
+        let refused = code == CUresult::CUDA_ERROR_INVALID_VALUE || code == CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+        assert!(refused, "{error}");
+    }
     // Values of size zero need no memory, but their number must not overflow.
     let error = PitchedBuffer::<()>::alloc(&context, usize::MAX, 2).expect_err("too many values");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);

@@ -1,5 +1,7 @@
 //! Exports of external memory.
 
+use std::ffi::c_int;
+
 use cuda_driver_sys::{
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC, CUDA_EXTERNAL_MEMORY_DEDICATED, CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, CUdeviceptr, CUexternalMemory, CUexternalMemoryHandleType as Type,

@@ -270,7 +270,7 @@ impl Jit {
                 {
                     jit.options.refused = true;
                 }
-                // Driver 580 refuses symbols for PTX, and lists of names without an address.
+                // Driver 580 accepts a list of symbols for PTX if the module has none of them.
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT => {

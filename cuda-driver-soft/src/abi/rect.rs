@@ -177,6 +177,8 @@ exports! {
         copy: *const CUDA_MEMCPY3D_PEER,
         hstream: CUstream,
     ) {
+        // Driver 580 does not capture these copies: a stream that captures is an error.
+        stream::for_work(hstream as usize, mode)?;
         run(c, || peer(c, copy), hstream, mode, Asynchronous)
     }
 }

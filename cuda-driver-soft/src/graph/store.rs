@@ -427,7 +427,7 @@ impl GraphStore {
     }
 
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the graph or a child graph allocates or frees memory or has conditional
-    /// nodes, or if the graph is the body of a conditional node: such a graph cannot be copied.
+    /// handles, or if the graph is the body of a conditional node: such a graph cannot be copied.
     pub(crate) fn check_can_be_copied(&self, graph: usize) -> Result<()> {
         if let Some(owner) = self.graph(graph)?.owner
             && matches!(self.node(owner)?.operation, Operation::Conditional(_))
@@ -437,6 +437,10 @@ impl GraphStore {
         }
         let mut graphs = vec![graph];
         while let Some(graph) = graphs.pop() {
+            if !self.graph(graph)?.conditionals.is_empty() {
+                host::log!("cannot copy a graph with conditional handles");
+                return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+            }
             for handle in &self.graph(graph)?.nodes {
                 match &self.node(*handle)?.operation {
                     operation if operation.is_memory() => {
