@@ -231,9 +231,15 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Extends the current token, an opcode or one of its modifiers, by the modifiers that follow without white space.
+    /// Extends the current token, an opcode or one of its modifiers, by the modifiers that follow without white space,
+    /// and a modifier itself by its part after `::`.
     pub(crate) fn extend_opcode(&mut self) {
-        if self.byte(self.at) == b'.' && is(self.byte(self.at + 1), IDENT) {
+        let first = match self.byte(self.at) {
+            b'.' => self.byte(self.at + 1),
+            b':' if self.token.kind == TokenKind::Dot && self.byte(self.at + 1) == b':' => self.byte(self.at + 2),
+            _ => return,
+        };
+        if is(first, IDENT) {
             self.run(OPCODE);
             self.token.end = self.at as u32;
         }
