@@ -69,10 +69,37 @@ pub(crate) enum FrameKind {
 /// A declared name, or a declared range of names with the same prefix.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    first: u32,
+    /// Number of names: 1, or those of a range, which begin with number 0.
     count: u32,
+    /// Distance between the registers, offsets or variables of neighbouring names of a range.
+    step: u32,
     depth: u32,
+    /// The symbol of the first name.
     symbol: Symbol,
+}
+
+impl Entry {
+    /// Returns the symbol of the name of a range that has this number.
+    fn symbol_of(&self, number: u32) -> Symbol {
+        let distance = number * self.step;
+        match self.symbol {
+            Symbol::Reg { first, ty, vec } => Symbol::Reg {
+                first: first + distance,
+                ty,
+                vec,
+            },
+            Symbol::Frame { offset, decl, kind } => Symbol::Frame {
+                offset: offset + distance,
+                decl,
+                kind,
+            },
+            Symbol::Variable { var, element } => Symbol::Variable {
+                var: VarId(var.0 + distance),
+                element,
+            },
+            other => other,
+        }
+    }
 }
 
 /// The names of one function by scope.
@@ -133,8 +160,8 @@ impl Scopes {
             return false;
         }
         self.singles.entry(name).or_default().push(Entry {
-            first: name.number,
             count: 1,
+            step: 0,
             depth,
             symbol,
         });
@@ -142,36 +169,33 @@ impl Scopes {
         true
     }
 
-    /// Declares the names with a prefix and the numbers `first` to `first + count - 1` in the current scope. Returns
-    /// false if that scope already has one of them.
-    pub(crate) fn declare_range(&mut self, prefix: u32, first: u32, count: u32, symbol: Symbol) -> bool {
+    /// Declares the names with a prefix and the numbers below `count` in the current scope. The first one means
+    /// `symbol`; the registers, offsets or variables of the others follow at distances of `step`. Returns false if that
+    /// scope already has one of them.
+    pub(crate) fn declare_range(&mut self, prefix: u32, count: u32, symbol: Symbol, step: u32) -> bool {
         if count == 0 {
             // An empty range declares nothing.
             return true;
         }
         let depth = self.depth();
-        let end = first.saturating_add(count);
         let ranges = self.ranges.entry(prefix).or_default();
-        let clash = ranges
-            .iter()
-            .any(|e| e.depth == depth && e.first < end && first < e.first.saturating_add(e.count))
-            || {
-                let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
-                // Searches the shorter list: the names of the range or all single names.
-                if (count as usize) < self.singles.len() {
-                    let mut names = (first..end).map(|number| Name { prefix, number });
-                    names.any(|name| self.singles.get(&name).is_some_and(taken))
-                } else {
-                    let mut singles = self.singles.iter();
-                    singles.any(|(n, all)| n.prefix == prefix && (first..end).contains(&n.number) && taken(all))
-                }
-            };
+        let clash = ranges.iter().any(|e| e.depth == depth) || {
+            let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
+            // Searches the shorter list: the names of the range or all single names.
+            if (count as usize) < self.singles.len() {
+                let mut names = (0..count).map(|number| Name { prefix, number });
+                names.any(|name| self.singles.get(&name).is_some_and(taken))
+            } else {
+                let mut singles = self.singles.iter();
+                singles.any(|(n, all)| n.prefix == prefix && n.number < count && taken(all))
+            }
+        };
         if clash {
             return false;
         }
         ranges.push(Entry {
-            first,
             count,
+            step,
             depth,
             symbol,
         });
@@ -185,18 +209,8 @@ impl Scopes {
             ranges
                 .iter()
                 .rev()
-                .find(|e| name.number.wrapping_sub(e.first) < e.count)
-                .map(|e| {
-                    let symbol = match e.symbol {
-                        Symbol::Reg { first, ty, vec } => Symbol::Reg {
-                            first: first + (name.number - e.first) * u32::from(vec),
-                            ty,
-                            vec,
-                        },
-                        other => other,
-                    };
-                    (symbol, e.depth)
-                })
+                .find(|e| name.number < e.count)
+                .map(|e| (e.symbol_of(name.number), e.depth))
         });
         if self.singles.is_empty() {
             return ranged;
@@ -222,7 +236,7 @@ impl Scopes {
     /// Returns the meaning of a name if it is in a declared range.
     pub(crate) fn get_ranged(&self, name: Name) -> Option<Symbol> {
         let ranges = self.ranges.get(&name.prefix)?;
-        let ranged = ranges.iter().any(|e| name.number.wrapping_sub(e.first) < e.count);
+        let ranged = ranges.iter().any(|e| name.number < e.count);
         if ranged { self.get(name) } else { None }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Unit {
     /// For each variable: the kind of opaque object that it is; `None` for other variables.
     pub(crate) opaques: Vec<Option<Opaque>>,
     /// The module's variable for each `.shared`, `.global`, `.const` or `.tex` declaration inside a function, by the
-    /// index of the declaration in [`Ast::vars`].
+    /// index of the declaration in [`Ast::vars`]. For a range, the first variable, which the others follow.
     pub(crate) statics: NumberMap<u32, VarId>,
     /// The form of each opcode of [`Ast::opcodes`]; looked up on first use.
     pub(crate) forms: Vec<OnceLock<Result<Form, FormErrors>>>,

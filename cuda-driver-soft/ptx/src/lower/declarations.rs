@@ -65,14 +65,17 @@ impl Walker<'_> {
     fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
         let size = var.size().unwrap_or(u64::MAX);
         let local = kind == FrameKind::Local;
-        let Some(offset) = self.frame.allocate(size, alignment(var).min(MAX_ALIGN), local) else {
+        let align = alignment(var).min(MAX_ALIGN);
+        let step = size.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+        let total = match var.count {
+            None => size,
+            Some(count) => step.saturating_mul(u64::from(count)),
+        };
+        let Some(offset) = self.frame.allocate(total, align, local) else {
             self.error(var.pos, format!("Variable '{}' is too large", self.text(var.name)));
             return None;
         };
-        let symbol = Symbol::Frame { offset, decl, kind };
-        if !self.scopes.declare(var.name, symbol) {
-            self.duplicate(var);
-        }
+        self.declare(var, Symbol::Frame { offset, decl, kind }, step as u32);
         Some((offset, size as u32))
     }
 
@@ -114,14 +117,19 @@ impl Walker<'_> {
             });
         }
         let vec = var.vec as u8;
-        let fresh = if var.count.is_none() {
-            self.scopes.declare(var.name, Symbol::Reg { first, ty, vec })
-        } else if var.name.number == Name::PLAIN {
-            let symbol = Symbol::Reg { first, ty, vec };
-            self.scopes.declare_range(var.name.prefix, 0, count, symbol)
-        } else {
-            // The range `%r1<3>` has a number before `<`: its registers get no names, so they cannot be used.
-            true
+        self.declare(var, Symbol::Reg { first, ty, vec }, var.vec);
+    }
+
+    /// Declares the name of a variable, or the names of a range. For a range, the first name means `symbol`, and the
+    /// registers, offsets or variables of the others follow at distances of `step`.
+    fn declare(&mut self, var: &Var, symbol: Symbol, step: u32) {
+        let fresh = match var.count {
+            None => self.scopes.declare(var.name, symbol),
+            Some(count) if var.name.number == Name::PLAIN => {
+                self.scopes.declare_range(var.name.prefix, count, symbol, step)
+            }
+            // The range `%r1<3>` has a number before `<`: its variables get no names, so they cannot be used.
+            Some(_) => true,
         };
         if !fresh {
             self.duplicate(var);
@@ -181,9 +189,7 @@ impl Walker<'_> {
                     var: id,
                     element: var.element() as u32,
                 };
-                if !self.scopes.declare(var.name, symbol) {
-                    self.duplicate(var);
-                }
+                self.declare(var, symbol, 1);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ast::{DeclSpace, DeclType, Function, Pos, Statement};
+use crate::ast::{DeclSpace, DeclType, Function, Pos, Statement, Var};
 use crate::diagnostics::MAX_MESSAGE_BYTES;
 use crate::ir::{FuncId, Linkage, Space, Type, VarId};
 use crate::names::Name;
@@ -84,15 +84,23 @@ impl ModuleBuilder<'_> {
                 DeclSpace::Local | DeclSpace::Param | DeclSpace::Reg => continue,
             };
             self.check(var);
-            let own = self.text(var.name);
-            let Some(room) = self.static_name_room.checked_sub(name.len() + 1 + own.len()) else {
+            self.statics.insert(*index, VarId(self.variables.len() as u32));
+            self.static_variables(&name, var, space);
+        }
+    }
+
+    /// Adds a static variable of a function, or the variables of a range.
+    fn static_variables(&mut self, function: &str, var: &Var, space: Space) {
+        let own = self.text(var.name);
+        for i in 0..var.count.unwrap_or(1) {
+            let number = var.count.map_or(String::new(), |_| i.to_string());
+            let text = format!("{function}${own}{number}");
+            let Some(room) = self.static_name_room.checked_sub(text.len()) else {
                 let message = "The names of the static variables of functions have too many bytes".to_owned();
                 return self.error(var.pos, message);
             };
             self.static_name_room = room;
-            let text = format!("{name}${own}");
             let variable = self.variable(var, space, text);
-            self.statics.insert(*index, VarId(self.variables.len() as u32));
             self.variables.push(variable);
             self.types.push(var.ty);
         }

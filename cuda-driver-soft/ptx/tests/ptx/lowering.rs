@@ -219,6 +219,29 @@ fn the_condition_code_is_a_register() {
 }
 
 #[test]
+fn names_of_a_range_are_neighbouring_variables() {
+    let text = ".func f(.param .u64 a, .param .u64 b) { ret; }
+        .entry k() { .reg .b64 %r; .local .align 16 .b32 x<3>; .shared .u64 s<2>;
+            st.local.b32 [x2], 1; st.shared.u64 [s1], %r;
+            { .param .u64 %P<2>; st.param.u64 [%P1], %r; call f, (%P0, %P1); } ret; }";
+    let shown = body(text);
+    assert!(shown[0].contains("Frame { offset: 32 }"), "{}", shown[0]);
+    assert!(
+        shown[1].contains("Variable { var: VarId(1), offset: 0 }"),
+        "{}",
+        shown[1]
+    );
+    assert!(shown[2].contains("Frame { offset: 56 }"), "{}", shown[2]);
+    assert!(
+        shown[3].contains("args: [Frame { offset: 48, size: 8 }, Frame { offset: 56, size: 8 }]"),
+        "{}",
+        shown[3]
+    );
+    let names: Vec<String> = load(text).variables.iter().map(|v| v.name.clone()).collect();
+    assert_eq!(names, ["k$s0", "k$s1"]);
+}
+
+#[test]
 fn calls_by_memory_and_by_register() {
     let text = ".func (.param .b32 r) f(.param .b32 a, .reg .u32 b);
         .func (.param .b32 r) f(.param .b32 a, .reg .u32 b) { ret; }
