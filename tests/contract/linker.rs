@@ -109,6 +109,46 @@ fn a_source_that_calls_another() {
 }
 
 #[test]
+fn shared_memory_that_another_source_defines() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let head = ".version 6.4\n.target sm_52\n.address_size 64\n";
+    let writer = format!(
+        "{head}.extern .shared .u64 cells[4]; .extern .func (.param .u64 r) second();\n\
+         .visible .entry k(.param .u64 p) {{ .reg .u64 %d<3>; .shared .u64 own[2]; ld.param.u64 %d0, [p];\n\
+         st.shared.u64 [own+8], 5; st.shared.u64 [cells+8], 7;\n\
+         {{ .param .u64 r; call (r), second, (); ld.param.u64 %d1, [r]; }} st.global.u64 [%d0], %d1;\n\
+         ld.shared.u64 %d1, [own+8]; st.global.u64 [%d0+8], %d1; ret; }}\n"
+    );
+    let reader = format!(
+        "{head}.extern .shared .u64 cells[4];\n.visible .func (.param .u64 r) second() {{ .reg .u64 %d;\n\
+         ld.shared.u64 %d, [cells+8]; st.param.u64 [r], %d; ret; }}\n"
+    );
+    let definition = format!("{head}.visible .shared .u64 cells[4];\n");
+    let linker = Linker::new();
+    for text in [&writer, &reader, &definition] {
+        c.is(0, "a source", linker.add(None, text));
+    }
+    let (code, image) = linker.complete();
+    c.is(0, "complete", code);
+    let (mut module, mut function) = (null_mut(), null_mut());
+    is!(c, 0, cuModuleLoadData(&raw mut module, image));
+    is!(c, 0, cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
+    let out = gpu.alloc(16);
+    gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
+    let found = gpu.read::<u64>(out, 2);
+    c.that(found == [7, 5], || format!("the kernel stored {found:?}"));
+    let linker = Linker::new();
+    for text in [&writer, &reader] {
+        c.is(0, "a source", linker.add(Some(c"a.ptx"), text));
+    }
+    c.is(999, "without the definition", linker.complete().0);
+    let log = linker.log();
+    let undefined = "error   : Undefined reference to 'cells' in 'a.ptx'";
+    c.that(log.contains(undefined), || log.clone());
+}
+
+#[test]
 fn undefined_and_duplicate_symbols() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ptx::PROVIDED_FUNCTIONS;
 use ptx::ir::{
-    Address, Body, CallSlot, Callee, Code, FuncId, Function, Module, Op, Operand, Reloc, RelocTarget, Space, Target,
-    VarId, Variable,
+    Address, Body, CallSlot, Callee, Code, FuncId, Function, Module, Op, Operand, Reloc, RelocTarget, Target, VarId,
+    Variable,
 };
 
 use crate::definitions::{Precedence, is_defined, is_global, is_strong, precedence};
@@ -45,10 +45,10 @@ fn has_code(function: &Function) -> bool {
     function.code.is_some() || PROVIDED_FUNCTIONS.contains(&&*function.name)
 }
 
-/// Returns true if the module only declares the variable, so that another module must define it. An external `.shared`
-/// array is the dynamic shared memory of the launch, which no module defines.
+/// Returns true if the module only declares the variable, so that another module must define it. No module defines the
+/// dynamic shared memory of a launch.
 fn is_external(variable: &Variable) -> bool {
-    !is_defined(variable) && variable.space != Space::Shared
+    !is_defined(variable) && !variable.is_dynamic()
 }
 
 /// The members of libraries that must be linked with some inputs.

@@ -58,6 +58,13 @@ pub struct Variable {
     pub opaque: Option<Opaque>,
 }
 
+impl Variable {
+    /// Returns true for the dynamic shared memory of a launch: an `.extern .shared` array without a size.
+    pub fn is_dynamic(&self) -> bool {
+        self.linkage == Linkage::Extern && self.space == Space::Shared && self.size == 0
+    }
+}
+
 /// An address inside a variable's initial value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloc {

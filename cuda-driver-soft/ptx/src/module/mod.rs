@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::ast::Ast;
 use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
-use crate::ir::{self, FuncId, Linkage, Space};
+use crate::ir::{self, FuncId, Linkage};
 use crate::limits::Limits;
 use crate::lower::{self, Uses};
 use crate::specials;
@@ -87,7 +87,7 @@ fn check_registers(uses: &[Uses], text: &[u8], diagnostics: &mut Diagnostics) {
 /// Checks that all functions that the module uses are defined, or provided by the driver. Undefined variables are only
 /// a warning.
 fn check_resolved(unit: &Unit, variables: &[ir::Variable], uses: &[Uses], diagnostics: &mut Diagnostics) {
-    let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && v.space != Space::Shared;
+    let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && !v.is_dynamic();
     for variable in variables.iter().filter(external) {
         let message = format!(
             "Unresolved extern variable '{}' in whole program compilation, ignoring extern qualifier",

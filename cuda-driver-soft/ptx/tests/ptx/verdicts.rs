@@ -249,12 +249,16 @@ fn logs_of_a_driver() {
         "5; warning : Instruction 'vote' without '.sync' is deprecated since PTX ISA version 6.0 and will be discontinued in a future PTX ISA version",
     );
     assert_eq!(loaded.expect("accepted").info_log, expected);
-    let text = format!("{head}.extern .global .u32 missing;\n.entry k() {{ ret; }}\n");
-    let loaded = ptx::load(text.as_bytes(), &referee::LIMITS);
-    assert_eq!(
-        loaded.expect("accepted").info_log,
-        "ptxas warning : Unresolved extern variable 'missing' in whole program compilation, ignoring extern qualifier"
-    );
+    // The dynamic shared memory needs no definition.
+    for missing in [".global .u32 missing", ".shared .u32 missing[2]"] {
+        let text = format!("{head}.extern .shared .u32 dynamic[]; .extern {missing};\n.entry k() {{ ret; }}\n");
+        let loaded = ptx::load(text.as_bytes(), &referee::LIMITS);
+        assert_eq!(
+            loaded.expect("accepted").info_log,
+            "ptxas warning : Unresolved extern variable 'missing' in whole program compilation, \
+             ignoring extern qualifier"
+        );
+    }
 }
 
 #[test]
