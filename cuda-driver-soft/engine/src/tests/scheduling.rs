@@ -97,6 +97,50 @@ fn a_spin_lock_inside_a_warp() {
 }
 
 #[test]
+fn a_warp_that_spins_lets_others_run_soon() {
+    // Warp 0 holds the lock while it waits for the other warps in turn: each of these adds its rounds at word 1.
+    let got = words(
+        ".visible .entry k(.param .u64 out) {
+            .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+            .shared .u32 lock;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            setp.lt.u32 %p1, %r1, 32;
+            @!%p1 bra OTHERS;
+            mov.u32 %r2, 1;
+            st.volatile.shared.u32 [lock], %r2;
+            bar.sync 0;
+            bar.sync 1, 64;
+            mov.u32 %r2, 0;
+            atom.shared.exch.b32 %r3, [lock], %r2;
+            ret;
+        OTHERS:
+            bar.sync 0;
+            setp.ge.u32 %p1, %r1, 224;
+            @%p1 bra LAST;
+            mov.u32 %r2, 0;
+        SPIN:
+            add.u32 %r2, %r2, 1;
+            atom.shared.add.u32 %r3, [lock], 0;
+            setp.ne.u32 %p2, %r3, 0;
+            @%p2 bra SPIN;
+            and.b32 %r4, %r1, 31;
+            setp.eq.u32 %p2, %r4, 0;
+            @%p2 red.global.add.u32 [%rd1+4], %r2;
+            ret;
+        LAST:
+            bar.sync 1, 64;
+            ret;
+        }",
+        1,
+        256,
+        2,
+    );
+    // With as many rounds as a warp runs without such accesses, this was over 6000.
+    assert!(got[1] < 2000, "the warps spun {} times", got[1]);
+}
+
+#[test]
 fn warps_and_blocks_wait_for_each_other() {
     // In block 0, warp 0 waits for warp 1, which waits for block 1.
     let got = words(
