@@ -81,7 +81,7 @@ fn cache_policies_are_ignored() {
         st.global.L2::cache_hint.u32 [%rd2], %r1, %rd5;
         atom.global.add.L2::cache_hint.u32 %r10, [%rd2], 5, %rd5;
         red.global.max.L2::cache_hint.u32 [%rd2], 120, %rd5;
-        atom.global.cas.L2::cache_hint.b32 %r11, [%rd2], 120, 9, %rd5;
+        atom.global.cas.b32 %r11, [%rd2], 120, 9;
         ld.global.L2::cache_hint.u32 %r12, [%rd2], %rd5;
         st.global.L2::cache_hint.u64 [%rd2], %rd5, %rd5;
         ld.global.u32 %r13, [%rd2+8];");

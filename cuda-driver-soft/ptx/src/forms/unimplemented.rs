@@ -53,7 +53,7 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("suq", &[".channel_data_type", ".channel_order", ".array_size", ".memory_layout"]),
     ("mma", &[".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
     ("tensormap", &[".swizzle_atomicity"]),
-    ("multimem", &[".e4m3", ".e4m3x2", ".e4m3x4", ".e5m2", ".e5m2x2", ".e5m2x4"]),
+    ("multimem", &[".cp", ".e4m3", ".e4m3x2", ".e4m3x4", ".e5m2", ".e5m2x2", ".e5m2x4"]),
 ];
 
 /// Returns the form of an opcode that is not implemented, or the message for an opcode that is not known or has none of

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     row("trap", 10, 0, |_| op(Op::Trap)),
     row("brkpt", 10, 0, |_| op(Op::Nop)),
     row("pmevent{.mask} #a:u32", 14, 0, |_| Ok(Lowering::Hint(Space::Generic))),
-    row("nanosleep.u32 a", 60, 70, |_| op(Op::Nanosleep)),
+    row("nanosleep.u32 a", 62, 70, |_| op(Op::Nanosleep)),
     // --- the thread's stack
     row("alloca<size> d, a{, #i:u32}", 73, 52, |_| op(Op::Alloca)),
     row("stacksave<size> d", 73, 52, |_| op(Op::Stacksave)),

@@ -32,9 +32,9 @@ pub(super) const ROWS: &[Row] = &[
     row("atom{<asem>}{<scope>}{<gs>}<bool>{.L2::cache_hint}.b64 d?, [a], b{, policy}", 31, 32, atom),
     row("atom{<asem>}{<scope>}{<gs>}.exch{.L2::cache_hint}<bits3264> d?, [a], b{, policy}", 11, 0, atom),
     row("atom{<asem>}{<scope>}{<gs>}.exch{.L2::cache_hint}.b128 d?, [a], b{, policy}", 83, 90, atom),
-    row("atom{<asem>}{<scope>}{<gs>}.cas{.L2::cache_hint}(.b32|.b64) d?, [a], b, c{, policy}", 11, 0, atom),
-    row("atom{<asem>}{<scope>}{<gs>}.cas{.L2::cache_hint}.b16 d?, [a], b, c{, policy}", 63, 70, atom),
-    row("atom{<asem>}{<scope>}{<gs>}.cas{.L2::cache_hint}.b128 d?, [a], b, c{, policy}", 83, 90, atom),
+    row("atom{<asem>}{<scope>}{<gs>}.cas(.b32|.b64) d?, [a], b, c", 11, 0, atom),
+    row("atom{<asem>}{<scope>}{<gs>}.cas.b16 d?, [a], b, c", 63, 70, atom),
+    row("atom{<asem>}{<scope>}{<gs>}.cas.b128 d?, [a], b, c", 83, 90, atom),
     row("atom{<asem>}{<scope>}{<gs>}.add{.L2::cache_hint}(.u32|.s32|.u64) d?, [a], b{, policy}", 11, 0, atom),
     row("atom{<asem>}{<scope>}{<gs>}.add{.L2::cache_hint}.f32 d?, [a], b{, policy}", 20, 20, atom),
     row("atom{<asem>}{<scope>}{<gs>}.add.noftz{.L2::cache_hint}.f32 d?, [a], b{, policy}", 94, 90, atom),
@@ -143,7 +143,19 @@ fn relaxed(m: &Mods) -> MemMods {
     MemMods { order, ..mem(m) }
 }
 
+/// Refuses a cache policy for shared memory, which is not behind the L2 cache.
+fn check_policy(m: &Mods, root: &str) -> Result<(), Reject> {
+    let mut shared = [".shared", ".shared::cta", ".shared::cluster"].into_iter();
+    match shared.find(|space| m.has(space)) {
+        Some(space) if m.has(".L2::cache_hint") => Err(Reject(format!(
+            "Modifier '.L2::cache_hint' cannot be applied to '{space}' space for instruction '{root}'"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn atom(m: &Mods) -> Result<Lowering, Reject> {
+    check_policy(m, "atom")?;
     Ok(Lowering::Memory(Op::Atom {
         op: m.atom_op(),
         mem: relaxed(m),
@@ -151,6 +163,7 @@ fn atom(m: &Mods) -> Result<Lowering, Reject> {
 }
 
 pub(super) fn red(m: &Mods) -> Result<Lowering, Reject> {
+    check_policy(m, "red")?;
     Ok(Lowering::Memory(Op::Red {
         op: m.atom_op(),
         mem: relaxed(m),

@@ -75,18 +75,18 @@ pub(super) const ROWS: &[Row] = &[
     row("suq(.width|.height|.depth).b32 d, [a]", 21, 20, |m| query(m, true)),
     row("istypep(.texref|.samplerref|.surfref) p, a:u64", 40, 30, istypep),
     // --- surfaces
-    row("suld.b(.1d|.2d|.3d|.a1d|.a2d){<cop>}(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) d~*, [a]", 15, 20, |m| surface(m, SurfaceOp::Load)),
-    row("suld.b(.1d|.2d|.3d|.a1d|.a2d){<cop>}(.v2|.v4)(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) d~*, [a]", 15, 20, |m| surface(m, SurfaceOp::Load)),
+    row("suld.b(.1d|.2d|.3d|.a1d|.a2d){.ca|.cg|.cs|.cv}(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) d~*, [a]", 15, 20, |m| surface(m, SurfaceOp::Load)),
+    row("suld.b(.1d|.2d|.3d|.a1d|.a2d){.ca|.cg|.cs|.cv}(.v2|.v4)(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) d~*, [a]", 15, 20, |m| surface(m, SurfaceOp::Load)),
     row("sust.b(.1d|.2d|.3d|.a1d|.a2d){<wop>}(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) [a], b~*", 15, 20, |m| surface(m, SurfaceOp::Store)),
     row("sust.b(.1d|.2d|.3d|.a1d|.a2d){<wop>}(.v2|.v4)(.b8|.b16|.b32|.b64)(.trap|.clamp|.zero) [a], b~*", 15, 20, |m| surface(m, SurfaceOp::Store)),
     row("sust.p(.1d|.2d|.3d|.a1d|.a2d){<wop>}.b32(.trap|.clamp|.zero) [a], b~*", 15, 20, |m| surface(m, SurfaceOp::Store)),
     row("sust.p(.1d|.2d|.3d|.a1d|.a2d){<wop>}(.v2|.v4).b32(.trap|.clamp|.zero) [a], b~*", 15, 20, |m| surface(m, SurfaceOp::Store)),
-    row("sured.b.add(.1d|.2d|.3d|.a1d|.a2d)(.u32|.s32|.u64)(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
-    row("sured.b(.min|.max)(.1d|.2d|.3d|.a1d|.a2d)(.u32|.s32)(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
-    row("sured.b(.min|.max)(.1d|.2d|.3d|.a1d|.a2d)(.u64|.s64)(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
-    row("sured.b(.and|.or)(.1d|.2d|.3d|.a1d|.a2d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
-    row("sured.p(.add|.min|.max|.and|.or)(.1d|.2d|.3d|.a1d|.a2d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
-    row("sured.p(.min|.max)(.1d|.2d|.3d|.a1d|.a2d).b64(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
+    row("sured.b.add(.1d|.2d|.3d)(.u32|.s32|.u64)(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
+    row("sured.b(.min|.max)(.1d|.2d|.3d)(.u32|.s32)(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
+    row("sured.b(.min|.max)(.1d|.2d|.3d)(.u64|.s64)(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
+    row("sured.b(.and|.or)(.1d|.2d|.3d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
+    row("sured.p(.add|.min|.max|.and|.or)(.1d|.2d|.3d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
+    row("sured.p(.min|.max)(.1d|.2d|.3d).b64(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
 ];
 
 fn tex(m: &Mods, level: Level) -> Result<Lowering, Reject> {
