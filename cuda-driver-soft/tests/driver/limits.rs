@@ -284,9 +284,9 @@ fn a_kernel_that_writes_to_read_only_memory_faults() {
     });
 }
 
-#[cfg(target_os = "linux")]
 /// A registration that the program forgot to end is ended by the driver when it allocates a part of the memory again:
 /// kernels can no longer access the rest.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_forgotten_registration_ends_with_its_memory() {
     in_child(
