@@ -3,7 +3,8 @@
 //! | file | |
 //! | --- | --- |
 //! | `report` | the launches of a profile, by kernel and source line |
-//! | `formats` | the methods that write a profile, in the formats `table`, `json` and `html` |
+//! | `formats` | the methods that write a profile |
+//! | `table`, `json`, `html` | one format each |
 //! | `exit` | writes the profile of a process that exits |
 
 #[cfg(unix)]
