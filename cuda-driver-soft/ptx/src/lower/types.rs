@@ -83,8 +83,8 @@ pub(super) fn constant(kind: OperandKind, ty: Type) -> Option<u64> {
             _ => Some(bits & ((1 << (8 * ty.size())) - 1)),
         },
         OperandKind::F32(bits) => match ty {
-            F32 | B32 => Some(u64::from(bits)),
-            F64 => Some(f64::from(f32::from_bits(bits)).to_bits()),
+            // As in ptxas, `0f…` is not converted to f64: its bits are the lower half of the value.
+            F32 | B32 | F64 => Some(u64::from(bits)),
             _ => None,
         },
         OperandKind::F64(bits) => match ty {

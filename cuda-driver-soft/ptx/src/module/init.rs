@@ -181,8 +181,8 @@ impl Filler<'_> {
         let mut reloc = None;
         let bits: u128 = match init.kind {
             InitKind::Int(bits) if !ty.is_float() => bits.into(),
-            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => bits.into(),
-            InitKind::F32(bits) if ty == Type::F64 => f64::from(f32::from_bits(bits)).to_bits().into(),
+            // As in ptxas, `0f…` is not converted to f64: its bits are the lower half of the value.
+            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32 | Type::F64 | Type::B64) => bits.into(),
             InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => bits.into(),
             InitKind::F64(bits) if matches!(ty, Type::F32 | Type::B32) => {
                 (f64::from_bits(bits) as f32).to_bits().into()

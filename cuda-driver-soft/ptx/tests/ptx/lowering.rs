@@ -42,6 +42,7 @@ fn constants_have_the_bits_of_the_type() {
         ["r16 = Mov { ty: F32 } 0x3fc00000"]
     );
     assert_eq!(kernel("mov.b32 %r0, 0f3FC00000;"), ["r8 = Mov { ty: B32 } 0x3fc00000"]);
+    assert_eq!(kernel("mov.f64 %d0, 0f3FC00000;"), ["r12 = Mov { ty: F64 } 0x3fc00000"]);
     assert_eq!(kernel("mov.u16 %h0, 70000;"), ["r4 = Mov { ty: U16 } 0x1170"]);
     assert_eq!(kernel("mov.pred %p0, 2;"), ["r0 = Mov { ty: Pred } 0x1"]);
     assert_eq!(
@@ -271,7 +272,7 @@ fn initial_values() {
     let module = load(
         ".func f() {ret;} .global .u32 a[2][3] = {{1, 2}, {-1}}; .global .f32 b[] = {1.5, 0f40000000};
          .global .u64 c[3] = {a+4, generic(a)+8, f}; .global .u8 d[2] = {0xff(a), 0xff00(a)}; .const .v2 .u16 e = {7, 8};
-         .global .b32 g = -2.0; .global .u32 h[2] = {};",
+         .global .b32 g = -2.0; .global .u32 h[2] = {}; .global .f64 i = 0f3FC00000; .global .b64 j = 0f3FC00000;",
     );
     let variable = |i: usize| &module.variables[i];
     assert_eq!(variable(0).size, 24);
@@ -296,6 +297,8 @@ fn initial_values() {
     assert_eq!((variable(4).align, variable(4).init.clone()), (4, vec![7, 0, 8, 0]));
     assert_eq!(variable(5).init, (-2.0f32).to_le_bytes());
     assert_eq!((variable(6).size, variable(6).init.len()), (8, 0));
+    assert_eq!(variable(7).init, 0x3fc0_0000_u64.to_le_bytes());
+    assert_eq!(variable(8).init, 0x3fc0_0000_u64.to_le_bytes());
 }
 
 #[test]
