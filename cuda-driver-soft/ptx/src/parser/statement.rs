@@ -1,6 +1,7 @@
 //! Parses function bodies: statements and instructions.
 
 use crate::ast::{Inst, Operand, OperandKind, Pos, Prototype, Selector, Statement};
+use crate::diagnostics::Severity;
 use crate::ir::{Linkage, Location, SourcePlace};
 use crate::lexer::TokenKind;
 use crate::names::Name;
@@ -165,10 +166,22 @@ impl Parser<'_> {
             return self.unexpected();
         }
         let params = self.parameters()?;
+        let mut noreturn = false;
         while self.token().kind == TokenKind::Dot {
+            let at = self.pos();
             match self.word() {
-                b".noreturn" => self.lexer.bump(),
-                b".abi_preserve" | b".abi_preserve_control" => {
+                b".noreturn" => {
+                    self.require(at, ".noreturn", 64, 30);
+                    self.lexer.bump();
+                    noreturn = true;
+                }
+                b".abi_preserve" => {
+                    self.require(at, ".abi_preserve", 90, 80);
+                    self.lexer.bump();
+                    self.integer()?;
+                }
+                b".abi_preserve_control" => {
+                    self.require(at, ".abi_preserve_control", 90, 80);
                     self.lexer.bump();
                     self.integer()?;
                 }
@@ -176,6 +189,11 @@ impl Parser<'_> {
             }
         }
         self.expect(b';')?;
+        if noreturn && !returns.is_empty() {
+            // The spelling is that of ptxas.
+            let message = "Invalid directive '.noreturn' for function 'protoype with return parameters'";
+            self.report(Severity::Error, pos, message.to_owned());
+        }
         let prototype = self.ast.prototypes.len() as u32;
         self.ast.prototypes.push(Prototype { returns, params });
         self.ast.statements.push(Statement::Prototype { name, prototype, pos });
