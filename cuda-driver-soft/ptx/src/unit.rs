@@ -60,6 +60,10 @@ impl Unit {
         let slot = self.forms.get(opcode as usize).unwrap_or(&NONE);
         let found = slot.get_or_init(|| {
             let text = String::from_utf8_lossy(self.ast.opcodes.string(opcode));
+            // `wmma` has `.aligned` since PTX 6.3, which requires it.
+            if self.ast.feature_version() < 63 && text.starts_with("wmma.") && !text.contains(".aligned") {
+                return forms::find(&text.replacen(".sync", ".sync.aligned", 1));
+            }
             forms::find(&text)
         });
         found.as_ref()
