@@ -39,6 +39,7 @@ const NAME_MODIFIERS: &[(&str, &[&str])] = &[
     ("sured", &[".b", ".p"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
     ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
+    ("wmma", &[".load", ".store", ".mma", ".a", ".b", ".c", ".d"]),
     ("wgmma", &[".fence", ".mma_async", ".commit_group", ".wait_group"]),
 ];
 

@@ -8,13 +8,14 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
     let unknown = modifiers.iter().filter(|modifier| !is_known(modifier));
     let mut messages: Vec<String> = unknown.map(|m| format!("Unknown modifier '{m}'")).collect();
     let fits = |modifiers: &[&str]| rows.iter().any(|row| fit(&row.elements, modifiers));
-    let with = |more: &'static str| {
+    let with_all = |more: &[&'static str]| {
         let mut all = modifiers.to_vec();
         // Other modifiers are written before the types.
         let at = all.iter().position(|m| type_of(m).is_some()).unwrap_or(all.len());
-        all.insert(at, more);
+        all.splice(at..at, more.iter().copied());
         fits(&all)
     };
+    let with = |more: &'static str| with_all(&[more]);
     // Leaving out each modifier in turn takes quadratic time. Opcodes that have at least two modifiers more than any
     // row fit no row that way.
     let most = rows.iter().map(|row| row.elements.len()).max().unwrap_or(0);
@@ -53,6 +54,11 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         if let Some(error) = error {
             return vec![format!("{error} for instruction '{name}'")];
         }
+        let absent: [&[&str]; 3] = [&[".sync"], &[".aligned"], &[".sync", ".aligned"]];
+        if let Some(absent) = absent.into_iter().find(|absent| with_all(absent)) {
+            let message = |modifier: &&str| format!("{modifier} modifier required for instruction '{name}'");
+            return absent.iter().map(message).collect();
+        }
         if with(".eq") {
             return vec![format!("Comparison modifier required for instruction '{name}'")];
         }
@@ -70,6 +76,14 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
             } else {
                 format!("Illegal modifier '{modifier}' for instruction '{name}'")
             }];
+        }
+        let in_a_row = |modifier: &&str| {
+            let mut elements = rows.iter().flat_map(|row| &row.elements);
+            elements.any(|element| element.alternatives.contains(modifier))
+        };
+        let foreign = modifiers.iter().find(|m| type_of(m).is_none() && !in_a_row(m));
+        if let Some(modifier) = foreign {
+            return vec![format!("Illegal modifier '{modifier}' for instruction '{name}'")];
         }
     }
     messages.push(format!("Unexpected instruction types specified for '{name}'"));
