@@ -54,17 +54,21 @@ pub(crate) struct Signature {
 }
 
 impl Unit {
-    /// Returns the form of an opcode.
+    /// Returns the form of an opcode. Its candidates are in the order in which this module tries them.
     pub(crate) fn form(&self, opcode: u32) -> Result<&Form, &FormErrors> {
         static NONE: OnceLock<Result<Form, FormErrors>> = OnceLock::new();
         let slot = self.forms.get(opcode as usize).unwrap_or(&NONE);
         let found = slot.get_or_init(|| {
             let text = String::from_utf8_lossy(self.ast.opcodes.string(opcode));
+            let version = self.ast.feature_version();
             // `wmma` has `.aligned` since PTX 6.3, which requires it.
-            if self.ast.feature_version() < 63 && text.starts_with("wmma.") && !text.contains(".aligned") {
-                return forms::find(&text.replacen(".sync", ".sync.aligned", 1));
-            }
-            forms::find(&text)
+            let mut form = match version < 63 && text.starts_with("wmma.") && !text.contains(".aligned") {
+                true => forms::find(&text.replacen(".sync", ".sync.aligned", 1))?,
+                false => forms::find(&text)?,
+            };
+            form.candidates
+                .sort_by_key(|candidate| candidate.rank(version, self.ast.target.sm));
+            Ok(form)
         });
         found.as_ref()
     }

@@ -7,8 +7,8 @@ use super::table::{fit, name_modifiers, table};
 use super::unimplemented;
 use super::why_not::why_not;
 
-/// Modifiers that are newer than the instructions that have them: root (empty for all), modifier, PTX version times
-/// ten, lowest architecture (0 for all).
+/// Modifiers that are newer than the instructions that have them: root or name (empty for all), modifier, PTX version
+/// times ten, lowest architecture (0 for all).
 #[rustfmt::skip] // one modifier per line
 const NEWER: &[(&str, &str, u32, u32)] = &[
     ("", ".L1::evict_normal", 74, 70),
@@ -25,6 +25,7 @@ const NEWER: &[(&str, &str, u32, u32)] = &[
     ("", ".shared::cluster", 78, 90),
     ("", ".param::entry", 83, 0),
     ("", ".b128", 83, 70),
+    ("tex", ".base", 31, 20),
     ("tex", ".f16", 42, 53),
     ("tex", ".f16x2", 42, 53),
     ("", ".weak", 60, 70),
@@ -40,9 +41,18 @@ const NEWER: &[(&str, &str, u32, u32)] = &[
     ("red", ".sys", 50, 60),
     ("mbarrier", ".acquire", 80, 80),
     ("mbarrier", ".release", 80, 80),
-    ("mbarrier", ".relaxed", 80, 90),
+    ("mbarrier.arrive", ".relaxed", 86, 90),
+    ("mbarrier.arrive.expect_tx", ".relaxed", 86, 90),
+    ("mbarrier.arrive_drop", ".relaxed", 86, 90),
+    ("mbarrier.arrive_drop.expect_tx", ".relaxed", 86, 90),
+    ("mbarrier.test_wait", ".relaxed", 86, 90),
+    ("mbarrier.try_wait", ".relaxed", 86, 90),
     ("mbarrier", ".cluster", 80, 90),
     ("mbarrier", ".shared::cluster", 80, 90),
+    ("barrier.cluster.arrive", ".release", 80, 90),
+    ("barrier.cluster.arrive", ".relaxed", 80, 90),
+    ("barrier.cluster.wait", ".acquire", 80, 90),
+    ("multimem", ".acc::f32", 82, 90),
     ("mma", ".sp::ordered_metadata", 85, 80),
     ("bar", ".cta", 78, 0),
     ("barrier", ".cta", 78, 0),
@@ -74,8 +84,6 @@ pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
             .take_while(|m| named.contains(m))
             .fold(root.to_owned(), |name, m| name + m),
         candidates: Vec::new(),
-        ptx: u32::MAX,
-        sm: u32::MAX,
         any_operands: false,
     };
     let mut reject = None;
@@ -94,11 +102,15 @@ pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
         };
         let newer = NEWER
             .iter()
-            .filter(|(of, name, _, _)| (of.is_empty() || *of == root) && mods.has(name));
-        let (ptx, sm) = newer.fold((row.ptx, row.sm), |(ptx, sm), since| {
+            .filter(|(of, name, _, _)| (of.is_empty() || *of == root || *of == form.name) && mods.has(name))
+            // `cp.async.ca` and `cp.async.cg` always had `.shared::cta`.
+            .filter(|(_, name, _, _)| form.name != "cp.async" || *name != ".shared::cta" || mods.has(".mbarrier"));
+        let (mut ptx, sm) = newer.fold((row.ptx, row.sm), |(ptx, sm), since| {
             (ptx.max(since.2), sm.max(since.3))
         });
-        (form.ptx, form.sm) = (form.ptx.min(ptx), form.sm.min(sm));
+        if mods.has(".b128") && mods.has(".sys") {
+            ptx = ptx.max(84);
+        }
         for list in &compiled.operands {
             // There is a cache policy operand if and only if the opcode has `.L2::cache_hint`.
             if list.contains(&"policy") != mods.has(".L2::cache_hint") && compiled.operands.len() > 1 {
@@ -107,6 +119,9 @@ pub(crate) fn find(opcode: &str) -> Result<Form, FormErrors> {
             form.candidates.push(Candidate {
                 operands: list.iter().map(|text| operand(text, &mods)).collect(),
                 lowering: lowering.clone(),
+                row: Some(compiled.row),
+                ptx,
+                sm,
             });
         }
     }

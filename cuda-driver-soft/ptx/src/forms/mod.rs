@@ -62,7 +62,7 @@ mod unimplemented;
 mod why_not;
 
 pub(crate) use find::find;
-pub(crate) use form::{Form, FormErrors};
+pub(crate) use form::{Candidate, Form, FormErrors};
 pub(crate) use operand::{OperandSpec, Role};
 pub(crate) use row::Lowering;
 pub use samples::{Sample, every_form, modifier_classes, samples};

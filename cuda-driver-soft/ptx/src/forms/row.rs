@@ -80,6 +80,21 @@ pub(crate) enum Lowering {
     Unsupported,
 }
 
+impl Lowering {
+    /// Returns true if the table describes the operands in full.
+    pub(crate) fn is_by_table(&self) -> bool {
+        !matches!(
+            self,
+            Lowering::Bra { .. }
+                | Lowering::Brx { .. }
+                | Lowering::Call { .. }
+                | Lowering::Mov { .. }
+                | Lowering::Mapa { .. }
+                | Lowering::Video(_)
+        )
+    }
+}
+
 /// The reason, in ptxas's words, why modifiers that are all known cannot be combined.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reject(pub(crate) String);

@@ -6,9 +6,9 @@ use super::classes::CLASSES;
 use super::find::find;
 use super::form::Candidate;
 use super::mods::{Mods, split};
-use super::operand::{self, OperandSpec, Role};
+use super::operand::{OperandSpec, Role};
 use super::row::Lowering;
-use super::table::{CompiledRow, fit, table};
+use super::table::{CompiledRow, table};
 
 /// Returns the opcodes of a row: its root with every choice of modifiers.
 fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
@@ -96,22 +96,12 @@ pub fn samples() -> Vec<Sample> {
     for (root, rows) in &table().roots {
         for compiled in rows.compiled() {
             for opcode in opcodes(root, compiled) {
-                let modifiers = split(&opcode[root.len()..]);
                 let Ok(form) = find(&opcode) else { continue };
-                if !fit(&compiled.elements, &modifiers) {
-                    continue;
-                }
                 for candidate in &form.candidates {
-                    // A form that is in two rows has the operands of both rows. Only the operands of this row are used.
-                    let mods = Mods::new(&modifiers);
-                    let own = compiled.operands.iter().any(|list| {
-                        list.len() == candidate.operands.len()
-                            && list
-                                .iter()
-                                .zip(&candidate.operands)
-                                .all(|(text, spec)| operand::operand(text, &mods) == *spec)
-                    });
-                    if own && let Some(operands) = operands(&opcode, candidate) {
+                    // A form that is in two rows has the candidates of both rows.
+                    if candidate.row == Some(compiled.row)
+                        && let Some(operands) = operands(&opcode, candidate)
+                    {
                         all.push(Sample {
                             row: compiled.row,
                             opcode: opcode.clone(),

@@ -1,6 +1,6 @@
 //! Messages, in ptxas's words, for instructions that require a newer `.version` or `.target` than the module has.
 
-use super::form::Form;
+use super::form::{Candidate, Form};
 use super::mods::split;
 
 /// The word before the name of an instruction or modifier in a message.
@@ -72,10 +72,11 @@ const INSTRUCTIONS: &[&str] = &["shfl", "match", "lop3", "shf", "dp4a", "dp2a", 
 /// Instructions whose messages require the architecture with the word `Feature`, before the PTX version.
 const TARGET_FIRST: &[&str] = &["redux", "ldmatrix", "stmatrix", "movmatrix"];
 
-/// Returns the messages about an instruction in a module of this PTX version, times ten, and this architecture.
-pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String> {
+/// Returns the messages about an instruction, one of the form's candidates, in a module of this PTX version, times ten,
+/// and this architecture.
+pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, sm: u32) -> Vec<String> {
     let mut messages = Vec::new();
-    if form.ptx <= ptx && form.sm <= sm {
+    if candidate.ptx <= ptx && candidate.sm <= sm {
         return messages;
     }
     let require = |(word, since): (Word, Since), name: &str| {
@@ -125,10 +126,14 @@ pub(crate) fn unmet(form: &Form, opcode: &str, ptx: u32, sm: u32) -> Vec<String>
         _ => form.name.clone(),
     };
     let word = if instruction { Instruction } else { Feature };
-    let of_target =
-        require((word, Sm(form.sm)), &name).filter(|_| !named(format!("requires .target sm_{} or higher", form.sm)));
-    let of_version = require((Feature, Ptx(form.ptx)), &name).filter(|_| {
-        let version = format!("requires PTX ISA .version {}.{} or later", form.ptx / 10, form.ptx % 10);
+    let of_target = require((word, Sm(candidate.sm)), &name)
+        .filter(|_| !named(format!("requires .target sm_{} or higher", candidate.sm)));
+    let of_version = require((Feature, Ptx(candidate.ptx)), &name).filter(|_| {
+        let version = format!(
+            "requires PTX ISA .version {}.{} or later",
+            candidate.ptx / 10,
+            candidate.ptx % 10
+        );
         !named(version)
     });
     let whole = match target_first {

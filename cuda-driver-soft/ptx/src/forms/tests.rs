@@ -101,6 +101,10 @@ fn requirements_are_in_the_words_of_ptxas() {
         ("add.u32", &[]),
     ] {
         let form = super::find(opcode).expect(opcode);
-        assert_eq!(super::unmet(&form, opcode, 60, 30), expected, "{opcode}");
+        assert_eq!(
+            super::unmet(&form, &form.candidates[0], opcode, 60, 30),
+            expected,
+            "{opcode}"
+        );
     }
 }

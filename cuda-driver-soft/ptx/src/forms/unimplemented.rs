@@ -56,6 +56,9 @@ const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("multimem", &[".cp", ".e4m3", ".e4m3x2", ".e4m3x4", ".e5m2", ".e5m2x2", ".e5m2x4"]),
 ];
 
+/// Modifiers that are newer than the opcodes that have them: root, modifier, PTX version times ten.
+const NEWER: &[(&str, &str, u32)] = &[("multimem", ".cp", 91)];
+
 /// Returns the form of an opcode that is not implemented, or the message for an opcode that is not known or has none of
 /// the modifiers of its unimplemented forms.
 pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
@@ -71,16 +74,21 @@ pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
             "Unexpected instruction types specified for '{root}'"
         )]));
     }
+    let newer = NEWER
+        .iter()
+        .filter(|(of, modifier, _)| *of == root && modifiers.contains(modifier));
+    let ptx = newer.map(|(_, _, ptx)| *ptx).fold(ptx, u32::max);
     let candidates = vec![Candidate {
         operands: Vec::new(),
         lowering: Lowering::Unsupported,
+        row: None,
+        ptx,
+        sm,
     }];
     Ok(Form {
         root,
         name: root.to_owned(),
         candidates,
-        ptx,
-        sm,
         any_operands: true,
     })
 }

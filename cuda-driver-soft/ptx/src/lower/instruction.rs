@@ -2,7 +2,7 @@
 
 use crate::ast::{self, Inst, Pos};
 use crate::diagnostics::Severity;
-use crate::forms::{Form, Lowering, Role, unmet};
+use crate::forms::{Candidate, Form, Lowering, Role, unmet};
 use crate::ir::{Op, Operand, Space, Type};
 use crate::scopes::Symbol;
 
@@ -43,7 +43,12 @@ impl Walker<'_> {
         self.srcs.clear();
         self.errors.clear();
         let operands = unit.ast.operands(inst.operands);
-        match form.candidates.first().map(|c| &c.lowering) {
+        let first = form.candidates.first();
+        let lowering = first.map(|c| &c.lowering);
+        if form.any_operands || !lowering.is_some_and(Lowering::is_by_table) {
+            self.versions(inst, form, first);
+        }
+        match lowering {
             Some(Lowering::Bra { uni }) => self.bra(inst, operands, *uni),
             Some(Lowering::Brx { uni }) => self.brx(inst, operands, *uni),
             Some(Lowering::Call { uni }) => self.call(inst, operands, *uni),
@@ -56,7 +61,8 @@ impl Walker<'_> {
         self.report_errors(inst);
     }
 
-    /// Checks the PTX version and the target that a form requires.
+    /// Checks the PTX version and the target that the opcode requires. [`Walker::versions`] checks those that depend on
+    /// the operands.
     fn requirements(&mut self, inst: &Inst, form: &Form) {
         let ast = &self.unit.ast;
         let bare = matches!(
@@ -75,20 +81,25 @@ impl Walker<'_> {
         if bare {
             self.without_sync(inst.pos, form.root);
         }
-        if self.is_checking() {
-            let version = ast.feature_version();
-            if form.ptx > version || form.sm > ast.target.sm {
-                let opcode = String::from_utf8_lossy(self.opcode(inst));
-                for message in unmet(form, &opcode, version, ast.target.sm) {
-                    self.error(inst.pos, message);
-                }
-            }
-        }
         if form.root == "wgmma" {
             self.wgmma_target(inst.pos);
         }
         if form.name == "tensormap.replace" || form.root == "setmaxnreg" {
             self.specific_target(inst);
+        }
+    }
+
+    /// Checks the PTX version and the target that a candidate of a form requires.
+    fn versions(&mut self, inst: &Inst, form: &Form, candidate: Option<&Candidate>) {
+        let (version, sm) = (self.unit.ast.feature_version(), self.unit.ast.target.sm);
+        let Some(candidate) = candidate.filter(|_| self.is_checking()) else {
+            return;
+        };
+        if candidate.ptx > version || candidate.sm > sm {
+            let opcode = String::from_utf8_lossy(self.opcode(inst));
+            for message in unmet(form, candidate, &opcode, version, sm) {
+                self.error(inst.pos, message);
+            }
         }
     }
 
@@ -111,6 +122,7 @@ impl Walker<'_> {
     /// Checks and lowers an instruction whose operands are described by the table.
     fn by_table(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand]) {
         let mut found = None;
+        let mut fits = false;
         for candidate in form.candidates.iter().filter(|c| c.operands.len() == operands.len()) {
             self.dsts.clear();
             self.srcs.clear();
@@ -121,10 +133,12 @@ impl Walker<'_> {
                     self.operand(index, operand, spec);
                 }
             }
-            if self.errors.is_empty() {
+            fits = self.errors.is_empty();
+            if fits {
                 break;
             }
         }
+        self.versions(inst, form, found.filter(|_| fits).or(form.candidates.first()));
         let Some(candidate) = found else {
             self.errors.mismatch = true;
             return self.note_unknown(operands);

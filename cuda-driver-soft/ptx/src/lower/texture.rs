@@ -106,6 +106,11 @@ impl Walker<'_> {
         };
         match self.resolve(name) {
             Some(Symbol::Reg { first, ty, vec: 1 }) if ty.size() == 8 && !ty.is_float() && ty != Type::Pred => {
+                let access = match wanted {
+                    Opaque::Surface => "indirect surface access",
+                    _ => "indirect texture access",
+                };
+                self.require(inst.pos, access, 31, 0);
                 Some(Operand::Reg(Reg(first)))
             }
             Some(Symbol::Variable { var, .. }) => {
