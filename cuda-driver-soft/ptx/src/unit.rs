@@ -61,11 +61,7 @@ impl Unit {
         let found = slot.get_or_init(|| {
             let text = String::from_utf8_lossy(self.ast.opcodes.string(opcode));
             let version = self.ast.feature_version();
-            // `wmma` has `.aligned` since PTX 6.3, which requires it.
-            let mut form = match version < 63 && text.starts_with("wmma.") && !text.contains(".aligned") {
-                true => forms::find(&text.replacen(".sync", ".sync.aligned", 1))?,
-                false => forms::find(&text)?,
-            };
+            let mut form = forms::find(&forms::current(&text, version))?;
             form.candidates
                 .sort_by_key(|candidate| candidate.rank(version, self.ast.target.sm));
             Ok(form)

@@ -50,6 +50,7 @@ mod classes;
 mod find;
 mod form;
 mod mods;
+mod older;
 mod operand;
 mod row;
 mod rows;
@@ -63,6 +64,7 @@ mod why_not;
 
 pub(crate) use find::find;
 pub(crate) use form::{Candidate, Form, FormErrors};
+pub(crate) use older::{current, saturates_floats};
 pub(crate) use operand::{OperandSpec, Role};
 pub(crate) use row::Lowering;
 pub use samples::{Sample, every_form, modifier_classes, samples};

@@ -2,7 +2,7 @@
 
 use crate::ast::{self, Inst, Pos};
 use crate::diagnostics::Severity;
-use crate::forms::{Candidate, Form, Lowering, Role, unmet};
+use crate::forms::{Candidate, Form, Lowering, Role, saturates_floats, unmet};
 use crate::ir::{Op, Operand, Space, Type};
 use crate::scopes::Symbol;
 
@@ -81,8 +81,10 @@ impl Walker<'_> {
         if bare {
             self.without_sync(inst.pos, form.root);
         }
-        if form.root == "wgmma" {
-            self.wgmma_target(inst.pos);
+        match form.root {
+            "wgmma" => self.wgmma_target(inst.pos),
+            "wmma" => self.wmma_spelling(inst),
+            _ => {}
         }
         if form.name == "tensormap.replace" || form.root == "setmaxnreg" {
             self.specific_target(inst);
@@ -100,6 +102,25 @@ impl Walker<'_> {
             for message in unmet(form, candidate, &opcode, version, sm) {
                 self.error(inst.pos, message);
             }
+        }
+    }
+
+    /// Checks the modifiers of `wmma` that do not exist in all PTX versions.
+    fn wmma_spelling(&mut self, inst: &Inst) {
+        let opcode = String::from_utf8_lossy(self.opcode(inst));
+        if opcode.contains(".aligned") {
+            self.require(inst.pos, ".aligned modifier for wmma", 63, 0);
+        }
+        if saturates_floats(&opcode) {
+            let start = "'.satfinite' modifier on instruction 'wmma.mma' with floating point type";
+            if self.unit.ast.version >= (6, 4) {
+                let message = format!(
+                    "{start} is deprecated since PTX ISA version 6.4 and will be discontinued from future PTX ISA version"
+                );
+                self.report(Severity::Warning, inst.pos, message);
+            }
+            let message = format!("{start} may produce unexpected results on sm_70 and later architectures");
+            self.report(Severity::Warning, inst.pos, message);
         }
     }
 
