@@ -1,4 +1,5 @@
-//! Tests of the PTX loader: its verdicts against those of NVIDIA's assembler `ptxas` (`forms`, `operands`, `verdicts`),
+//! Tests of the PTX loader: its verdicts against those of NVIDIA's assembler `ptxas` (`forms`, `operands`, `requirements`,
+//! `verdicts`),
 //! its intermediate representation (`lowering`, `display`), and damaged and large texts (`robustness`).
 //!
 //! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, the loader is also
@@ -11,5 +12,6 @@ mod forms;
 mod lowering;
 mod operands;
 mod referee;
+mod requirements;
 mod robustness;
 mod verdicts;
