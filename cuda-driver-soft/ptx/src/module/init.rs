@@ -177,16 +177,16 @@ impl Filler<'_> {
         let DeclType::Scalar(ty) = self.ty else {
             return Err((init.pos, mismatch()));
         };
+        use Type::{B8, B16, B32, B64, B128, F32, F64};
         let size = ty.size() as usize;
         let mut reloc = None;
         let bits: u128 = match init.kind {
             InitKind::Int(bits) if !ty.is_float() => bits.into(),
             // As in ptxas, `0f…` is not converted to f64: its bits are the lower half of the value.
-            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32 | Type::F64 | Type::B64) => bits.into(),
-            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => bits.into(),
-            InitKind::F64(bits) if matches!(ty, Type::F32 | Type::B32) => {
-                (f64::from_bits(bits) as f32).to_bits().into()
-            }
+            InitKind::F32(bits) if matches!(ty, F32 | F64 | B8 | B16 | B32 | B64 | B128) => bits.into(),
+            InitKind::F64(bits) if matches!(ty, F32 | B32) => (f64::from_bits(bits) as f32).to_bits().into(),
+            // As in ptxas, only the lower bits of a value of f64 fit in 8 or 16 bits: 1.0 becomes 0.
+            InitKind::F64(bits) if matches!(ty, F64 | B8 | B16 | B64 | B128) => bits.into(),
             InitKind::Address {
                 name,
                 offset: addend,

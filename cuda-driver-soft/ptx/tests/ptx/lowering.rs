@@ -272,7 +272,8 @@ fn initial_values() {
     let module = load(
         ".func f() {ret;} .global .u32 a[2][3] = {{1, 2}, {-1}}; .global .f32 b[] = {1.5, 0f40000000};
          .global .u64 c[3] = {a+4, generic(a)+8, f}; .global .u8 d[2] = {0xff(a), 0xff00(a)}; .const .v2 .u16 e = {7, 8};
-         .global .b32 g = -2.0; .global .u32 h[2] = {}; .global .f64 i = 0f3FC00000; .global .b64 j = 0f3FC00000;",
+         .global .b32 g = -2.0; .global .u32 h[2] = {}; .global .f64 i = 0f3FC00000; .global .b64 j = 0f3FC00000;
+         .global .b16 k = 1.5; .global .b8 l[2] = {1.5, 2}; .global .b16 m = 0f3F80ABCD; .global .b128 n = 1.5;",
     );
     let variable = |i: usize| &module.variables[i];
     assert_eq!(variable(0).size, 24);
@@ -299,6 +300,10 @@ fn initial_values() {
     assert_eq!((variable(6).size, variable(6).init.len()), (8, 0));
     assert_eq!(variable(7).init, 0x3fc0_0000_u64.to_le_bytes());
     assert_eq!(variable(8).init, 0x3fc0_0000_u64.to_le_bytes());
+    assert_eq!(variable(9).init, [0, 0]);
+    assert_eq!(variable(10).init, [0, 2]);
+    assert_eq!(variable(11).init, [0xcd, 0xab]);
+    assert_eq!(variable(12).init, u128::from(1.5_f64.to_bits()).to_le_bytes());
 }
 
 #[test]
