@@ -59,7 +59,7 @@ fn lower_unguarded(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             }),
             inst.line,
         ),
-        Op::WantsCluster => b.push(control::wants_cluster(), inst.line, |_| {}),
+        Op::WantsCluster { .. } => b.push(control::wants_cluster(), inst.line, |_| {}),
         Op::CpAsync { bytes, part } => asynchronous::copy(b, inst, *bytes, *part)?,
         Op::Bulk { .. } => asynchronous::bulk(b, inst)?,
         Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,

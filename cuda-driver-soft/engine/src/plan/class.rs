@@ -142,7 +142,7 @@ impl Class {
             | Op::Trap
             | Op::Mapa { .. }
             | Op::Getctarank { .. }
-            | Op::WantsCluster
+            | Op::WantsCluster { .. }
             | Op::CpAsync { .. }
             | Op::Bulk { .. }
             | Op::Mbarrier { .. }

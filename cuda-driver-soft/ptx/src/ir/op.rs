@@ -405,8 +405,11 @@ pub enum Op {
     Getctarank {
         ty: Type,
     },
-    /// Faults if the launch has no clusters. Lowering adds this operation before `st.async` and `red.async`.
-    WantsCluster,
+    /// Faults if the launch has no clusters. Lowering adds this operation before `st.async`, and before `red.async` if
+    /// `reduce` is true.
+    WantsCluster {
+        reduce: bool,
+    },
     /// `barrier.cluster.arrive` and `barrier.cluster.wait`.
     ClusterBarrier {
         arrive: bool,

@@ -290,7 +290,8 @@ impl Display for Op {
             }
             Op::Mapa { ty } => write!(f, "mapa.shared::cluster{ty}"),
             Op::Getctarank { ty } => write!(f, "getctarank.shared::cluster{ty}"),
-            Op::WantsCluster => f.write_str("st.async"),
+            Op::WantsCluster { reduce: false } => f.write_str("st.async"),
+            Op::WantsCluster { reduce: true } => f.write_str("red.async"),
             Op::ClusterBarrier {
                 arrive,
                 relaxed,

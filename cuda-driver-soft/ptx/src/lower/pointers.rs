@@ -106,7 +106,8 @@ impl Walker<'_> {
             return;
         };
         let operands = (std::mem::take(&mut self.dsts), std::mem::take(&mut self.srcs));
-        self.emit(inst, Op::WantsCluster);
+        let reduce = matches!(op, Op::Red { .. });
+        self.emit(inst, Op::WantsCluster { reduce });
         (self.dsts, self.srcs) = operands;
         let before = self.count;
         self.memory(inst, op, to);

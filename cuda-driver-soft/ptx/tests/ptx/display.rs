@@ -46,7 +46,7 @@ fn operations_print_their_opcodes() {
             orders.insert(order);
         }
         // The IR does not keep the layouts of `wmma.mma`, nor the names of instructions without an effect.
-        if matches!(op, Op::Nop | Op::WantsCluster | Op::Mma(Mma { wmma: true, .. })) {
+        if matches!(op, Op::Nop | Op::Mma(Mma { wmma: true, .. })) {
             continue;
         }
         let printed = op.to_string();

@@ -2,7 +2,7 @@
 
 use super::referee::LIMITS;
 
-use ptx::ir::{Module, RelocTarget, SourcePlace, VarId};
+use ptx::ir::{Module, Op, RelocTarget, SourcePlace, VarId};
 use std::sync::Arc;
 
 fn load(text: &str) -> Arc<Module> {
@@ -420,4 +420,20 @@ fn the_first_priority_of_a_policy_is_its_value() {
         policy(".L2::evict_normal"),
         ["r12 = Mov { ty: B64 } 0x16f0000000000000"]
     );
+}
+
+#[test]
+fn checks_for_clusters_print_their_instruction() {
+    let module = load(
+        ".entry k() { .reg .b32 %r<3>;
+         st.async.mbarrier::complete_tx::bytes.b32 [%r0], %r1, [%r2];
+         red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%r0], %r1, [%r2]; }",
+    );
+    let body = module.functions.last().and_then(|f| f.body()).expect("it has a body");
+    let checks = body
+        .insts
+        .iter()
+        .filter(|inst| matches!(inst.op, Op::WantsCluster { .. }));
+    let printed: Vec<String> = checks.map(|inst| inst.op.to_string()).collect();
+    assert_eq!(printed, ["st.async", "red.async"]);
 }
