@@ -21,8 +21,12 @@ fn main() -> std::process::ExitCode {
     let old =
         |s: &Sample| ["shfl.", "vote."].iter().any(|root| s.opcode.starts_with(root)) && !s.opcode.contains(".sync");
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
+    // Some of the other instructions exist only for sm_90a.
+    let table = ptx::table_rows();
+    let (newest, new): (Vec<Sample>, Vec<Sample>) = new.into_iter().partition(|sample| table[sample.row].sm > 90);
     let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90a", chunk));
-    for (version, target, chunk) in chunks.chain([("6.0", "sm_60", old.as_slice())]) {
+    let newest = newest.chunks(CHUNK).map(|chunk| ("9.5", "sm_100", chunk));
+    for (version, target, chunk) in chunks.chain(newest).chain([("6.0", "sm_60", old.as_slice())]) {
         let unsupported = unsupported(version, target, chunk, &mut wrong);
         for (i, sample) in chunk.iter().enumerate() {
             let (forms, missing) = rows.entry(sample.row).or_default();
@@ -32,7 +36,7 @@ fn main() -> std::process::ExitCode {
             }
         }
     }
-    for (number, row) in ptx::table_rows().iter().enumerate() {
+    for (number, row) in table.iter().enumerate() {
         let (forms, missing) = rows.remove(&number).unwrap_or_default();
         let missing: Vec<&str> = missing.into_iter().collect();
         println!(
@@ -66,7 +70,11 @@ fn unsupported(version: &str, target: &str, samples: &[Sample], wrong: &mut Vec<
     for (i, sample) in samples.iter().enumerate() {
         let _ = writeln!(text, ".entry k{i}() {{ {} {wide} {} }}", Sample::REGISTERS, sample.text);
     }
-    let module = match ptx::load(text.as_bytes(), &Limits::default()) {
+    let limits = Limits {
+        sm: if target == "sm_100" { 100 } else { 90 },
+        ..Limits::default()
+    };
+    let module = match ptx::load(text.as_bytes(), &limits) {
         Ok(loaded) => loaded.module,
         Err(failure) => {
             for diagnostic in &failure.diagnostics {

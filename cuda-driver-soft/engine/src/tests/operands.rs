@@ -2,6 +2,7 @@
 //! operand, and parts of 8 bits or fewer.
 
 use super::{Arg, Bench, on_each_isa};
+use crate::FaultKind;
 
 /// Runs a body in one warp, and returns `%r10` to `%r13` of each lane. In the body, `%rd1` is the address of the
 /// output, `%r0` is the lane, and `%rd2` is the address of its 16 bytes of output.
@@ -106,6 +107,44 @@ fn vectors_of_eight() {
     for (i, words) in (0..).zip(&got) {
         assert_eq!(*words, [i + 7, i, i + 5, i + 7u32], "lane {i}");
     }
+}
+
+#[test]
+fn vectors_of_256_bits() {
+    let got = run(".reg .b64 %w<5>;
+        mul.wide.u32 %rd3, %r0, 64; mov.u64 %rd4, room; add.u64 %rd3, %rd3, %rd4;
+        mov.u32 %r20, %r0; add.u32 %r21, %r0, 1; add.u32 %r22, %r0, 2; add.u32 %r23, %r0, 3;
+        add.u32 %r24, %r0, 4; add.u32 %r25, %r0, 5; add.u32 %r26, %r0, 6; add.u32 %r27, %r0, 7;
+        st.global.v8.b32 [%rd3+32], {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27};
+        ld.relaxed.gpu.v4.u64 {%w1, %w2, %w3, %w4}, [%rd3+32];
+        st.v4.b64 [%rd3], {%w4, %w3, %w2, %w1};
+        ld.global.nc.v8.u32 {%r30, %r31, %r32, %r33, %r34, %r35, %r36, %r37}, [%rd3];
+        ld.global.u32 %r10, [%rd3+60];
+        mov.u32 %r11, %r30; mov.u32 %r12, %r35; mov.u32 %r13, %r36;");
+    for (i, words) in (0..).zip(&got) {
+        assert_eq!(*words, [i + 7, i + 6, i + 3, i], "lane {i}");
+    }
+}
+
+/// The address of a vector of 256 bits must be a multiple of 32.
+#[test]
+fn vectors_of_256_bits_are_aligned() {
+    on_each_isa(|isa| {
+        let text = ".version 8.8\n.target sm_100\n.address_size 64
+            .visible .entry k(.param .u64 out) {
+                .reg .b64 %rd<2>; .reg .b32 %r<8>;
+                ld.param.u64 %rd1, [out];
+                ld.global.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1+16];
+                ret;
+            }";
+        let mut bench = Bench::text(text, isa);
+        let out = bench.bytes(64);
+        let launch = bench.launch("k", 1, 32, &[Arg::U64(out)]);
+        let fault = Bench::run(launch)
+            .fault()
+            .expect("the address is a multiple of 16 only");
+        assert!(matches!(fault.kind, FaultKind::Misaligned { .. }), "{fault:?}");
+    });
 }
 
 #[test]

@@ -17,6 +17,14 @@ pub(super) const ROWS: &[Row] = &[
     row("ld.mmio.relaxed.sys{.global}<mem> d~, [a]", 82, 70, ld),
     row("ld.mmio.acquire.sys{.global}<mem> d~, [a]", 93, 70, ld),
     row("ld.global{.ca|.cg|.cs|<l1>}.nc{<pf>}{.L2::cache_hint}{<vec>}<mem> d*~, [a]{, policy}", 31, 32, ld),
+    row("ld{.weak}{.global}{<cop>|<l1>}{<pf>}{.L2::cache_hint}.v8<mem32> d*~, [a]{, policy}", 88, 100, ld_256),
+    row("ld{.weak}{.global}{<cop>|<l1>}{<pf>}{.L2::cache_hint}.v4<mem64> d*~, [a]{, policy}", 88, 100, ld_256),
+    row("ld.volatile{.global}{<pf>}.v8<mem32> d*~, [a]", 88, 100, ld_256),
+    row("ld.volatile{.global}{<pf>}.v4<mem64> d*~, [a]", 88, 100, ld_256),
+    row("ld(.relaxed|.acquire)<scope>{.global}{<l1>}{<pf>}{.L2::cache_hint}.v8<mem32> d*~, [a]{, policy}", 88, 100, ld_256),
+    row("ld(.relaxed|.acquire)<scope>{.global}{<l1>}{<pf>}{.L2::cache_hint}.v4<mem64> d*~, [a]{, policy}", 88, 100, ld_256),
+    row("ld.global{.ca|.cg|.cs|<l1>}.nc{<pf>}{.L2::cache_hint}.v8<mem32> d*~, [a]{, policy}", 88, 100, ld_256),
+    row("ld.global{.ca|.cg|.cs|<l1>}.nc{<pf>}{.L2::cache_hint}.v4<mem64> d*~, [a]{, policy}", 88, 100, ld_256),
     row("ldu{.global}{.v2|.v4}<mem> d*~, [a]", 20, 0, ld),
     // --- stores
     row("st{.weak}{.global|.local|.param|.param::func|<shared>}{<wop>}{<vec>}<mem> [a], b*~", 10, 0, st),
@@ -25,6 +33,12 @@ pub(super) const ROWS: &[Row] = &[
     row("st.volatile.local{<vec>}<mem> [a], b*~", 91, 0, st),
     row("st(.relaxed|.release)<scope>{<gs>}{<vec>}<mem> [a], b*~", 60, 70, st),
     row("st(.relaxed|.release)<scope>{.global}{<l1>}{.L2::cache_hint}{<vec>}<mem> [a], b*~{, policy}", 60, 70, st),
+    row("st{.weak}{.global}{<wop>|<l1>}{.L2::cache_hint}.v8<mem32> [a], b*~{, policy}", 88, 100, st_256),
+    row("st{.weak}{.global}{<wop>|<l1>}{.L2::cache_hint}.v4<mem64> [a], b*~{, policy}", 88, 100, st_256),
+    row("st.volatile{.global}.v8<mem32> [a], b*~", 88, 100, st_256),
+    row("st.volatile{.global}.v4<mem64> [a], b*~", 88, 100, st_256),
+    row("st(.relaxed|.release)<scope>{.global}{<l1>}{.L2::cache_hint}.v8<mem32> [a], b*~{, policy}", 88, 100, st_256),
+    row("st(.relaxed|.release)<scope>{.global}{<l1>}{.L2::cache_hint}.v4<mem64> [a], b*~{, policy}", 88, 100, st_256),
     row("st.mmio.relaxed.sys{.global}<mem> [a], b~", 82, 70, st),
     row("st.mmio.release.sys{.global}<mem> [a], b~", 93, 70, st),
     // --- atomic operations
@@ -122,6 +136,16 @@ fn st(m: &Mods) -> Result<Lowering, Reject> {
     } else {
         bad_types("st")
     }
+}
+
+/// Lowers a load of a vector of 256 bits.
+fn ld_256(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Memory(Op::Ld(mem(m))))
+}
+
+/// Lowers a store of a vector of 256 bits.
+fn st_256(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Memory(Op::St(mem(m))))
 }
 
 /// Lowers to a load of values of this type.
