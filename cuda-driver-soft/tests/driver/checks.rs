@@ -1,7 +1,7 @@
 //! Tests of the checks of kernels and of memory that is not freed: their findings, and the threads and processes that
 //! they concern. The engine's tests run all pairs of right and wrong kernels.
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr};
 use cuda_driver_soft::{AlreadyChecking, Checks, Finding};
 use std::ptr::null_mut;
 
@@ -51,7 +51,7 @@ fn neighbour(kind: &str) -> Vec<Finding> {
 
 #[test]
 fn a_race_is_reported_with_both_lines() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     assert_eq!(neighbour("right"), []);
@@ -73,7 +73,7 @@ fn a_race_is_reported_with_both_lines() {
 
 #[test]
 fn each_thread_sees_its_own_kernels() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let threads: Vec<_> = ["wrong", "right", "wrong", "right"]
@@ -122,7 +122,7 @@ fn read_managed_memory(waits: bool) -> Vec<Finding> {
 
 #[test]
 fn accesses_of_the_program_to_managed_memory_race_with_kernels() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     assert_eq!(read_managed_memory(true), []);
@@ -135,7 +135,7 @@ fn accesses_of_the_program_to_managed_memory_race_with_kernels() {
 
 #[test]
 fn only_reads_of_unwritten_memory_are_found() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let checks = begin(Checks::INIT);
@@ -151,7 +151,7 @@ fn only_reads_of_unwritten_memory_are_found() {
 
 #[test]
 fn memory_that_a_thread_with_another_check_wrote_is_written() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     const BYTES: usize = 4096 * 4;
@@ -189,7 +189,7 @@ fn memory_that_a_thread_with_another_check_wrote_is_written() {
 
 #[test]
 fn memory_that_is_not_freed_is_a_leak() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let _context = Context::new();
@@ -207,7 +207,7 @@ fn memory_that_is_not_freed_is_a_leak() {
 
 #[test]
 fn a_fault_is_a_finding() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     in_child("checks::a_fault_is_a_finding", &[], || {
@@ -224,7 +224,7 @@ fn a_fault_is_a_finding() {
 
 #[test]
 fn the_environment_checks_all_threads() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let report = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("checks-{}.jsonl", std::process::id()));

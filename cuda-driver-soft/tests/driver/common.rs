@@ -1,6 +1,7 @@
 //! Helpers of the driver's tests: the driver under test, checks of result codes, contexts, kernels and child processes.
 
 use std::ffi::{CString, c_void};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -19,6 +20,16 @@ pub(crate) fn library() -> &'static Library {
 /// software driver only.
 pub(crate) fn software() -> bool {
     library().is_software()
+}
+
+/// Returns true if the driver under test is not the software driver. Then this prints that the calling test needs it,
+/// directly to the standard error stream: the test harness would hide the output of a passing test.
+pub(crate) fn lacks_software() -> bool {
+    let lacks = !software();
+    if lacks {
+        let _ = writeln!(std::io::stderr(), "needs the software driver");
+    }
+    lacks
 }
 
 /// Returns the driver under test, initialised.

@@ -2,7 +2,7 @@
 //! ignore the size, without reading far beyond the argument and without allocating memory for the stated size. NVIDIA's
 //! driver crashes in most of these calls.
 
-use crate::common::{Context, check, cuda, expect, software};
+use crate::common::{Context, check, cuda, expect, lacks_software};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -16,7 +16,7 @@ const PTX: &std::ffi::CStr = c".version 7.7\n.target sm_52\n.address_size 64\n.v
 
 #[test]
 fn lists_of_options_end_at_the_first_invalid_option() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -72,7 +72,7 @@ fn lists_of_options_end_at_the_first_invalid_option() {
 
 #[test]
 fn lists_of_nodes_end_at_the_first_invalid_handle() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -98,7 +98,7 @@ fn lists_of_nodes_end_at_the_first_invalid_handle() {
 
 #[test]
 fn sizes_of_linker_inputs_are_checked() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -130,7 +130,7 @@ fn sizes_of_linker_inputs_are_checked() {
 
 #[test]
 fn headers_with_too_large_sizes_are_errors() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -185,7 +185,7 @@ fn a_text_of_many_errors_is_refused() {
 /// kernels and functions.
 #[test]
 fn verbose_logs_of_many_kernels_that_reach_many_functions_are_cut() {
-    if !software() {
+    if lacks_software() {
         return; // a GPU's compiler compiles each kernel with all functions that it reaches
     }
     const COUNT: usize = 4_000;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use crate::common::{Context, check, cuda, in_child, ptx, software};
+use crate::common::{Context, check, cuda, in_child, lacks_software, ptx};
 use cuda_driver_soft::Checks;
 use cuda_driver_sys::*;
 
@@ -148,7 +148,7 @@ impl Objects {
 
 #[test]
 fn each_kind_of_object_is_a_leak_until_it_is_destroyed() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let _context = Context::new();
@@ -227,7 +227,7 @@ fn external_memory() -> CUexternalMemory {
 #[cfg(target_os = "linux")]
 #[test]
 fn external_memory_is_a_leak_until_it_is_destroyed() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let context = Context::new();
@@ -252,7 +252,7 @@ fn external_memory_is_a_leak_until_it_is_destroyed() {
 
 #[test]
 fn objects_end_with_their_context() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
@@ -266,7 +266,7 @@ fn objects_end_with_their_context() {
 
 #[test]
 fn threads_and_sessions_see_their_own_objects() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let checks = cuda_driver_soft::check(Checks::LEAKS).unwrap();
@@ -281,7 +281,7 @@ fn threads_and_sessions_see_their_own_objects() {
 
 #[test]
 fn the_process_reports_objects_and_primary_contexts_at_exit() {
-    if !software() || cfg!(windows) {
+    if lacks_software() || cfg!(windows) {
         return;
     }
     let variables = [("CUDA_SOFT_CHECK", "leaks")];
@@ -304,7 +304,7 @@ fn the_process_reports_objects_and_primary_contexts_at_exit() {
 
 #[test]
 fn a_session_reports_objects_that_the_process_reports_too() {
-    if !software() || cfg!(windows) {
+    if lacks_software() || cfg!(windows) {
         return;
     }
     let name = "leaks::a_session_reports_objects_that_the_process_reports_too";

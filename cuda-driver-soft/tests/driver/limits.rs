@@ -1,7 +1,7 @@
 //! Tests of programs that request too much memory, or use memory that is not theirs: calls are refused, or kernels
 //! fault. The contract's tests contain the values of the limits.
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr, software};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
@@ -68,13 +68,13 @@ fn allocations_use_no_memory_before_the_first_access() {
 
 #[test]
 fn variables_of_modules_are_device_memory() {
+    if lacks_software() {
+        return;
+    }
     in_child(
         "limits::variables_of_modules_are_device_memory",
         &[("CUDA_SOFT_MEMORY", "4194304")],
         || {
-            if !software() {
-                return;
-            }
             let (cuda, _context) = (cuda(), Context::new());
             let (mut free, mut total) = (0, 0);
             let mut image = null_mut();
@@ -289,13 +289,13 @@ fn a_kernel_that_writes_to_read_only_memory_faults() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_forgotten_registration_ends_with_its_memory() {
+    if lacks_software() {
+        return;
+    }
     in_child(
         "limits::a_forgotten_registration_ends_with_its_memory",
         &[("CUDA_SOFT_LOG", "1")],
         || {
-            if !software() {
-                return;
-            }
             let (cuda, context) = (cuda(), Context::new());
             let reader = module(
                 ".visible .entry k(.param .u64 p, .param .u64 q)\n{\n.reg .b64 %rd<3>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
@@ -338,7 +338,7 @@ fn a_forgotten_registration_ends_with_its_memory() {
 
 #[test]
 fn sizes_that_wrap_around() {
-    if !software() {
+    if lacks_software() {
         // NVIDIA's driver accepts these sizes, and fails later.
         return;
     }
@@ -416,6 +416,9 @@ fn a_kernel_prints_from_an_address_that_wraps() {
 /// itself wait for such a thread. NVIDIA's driver makes the thread wait for the host function.
 #[test]
 fn the_end_of_the_primary_context_does_not_block_queries() {
+    if lacks_software() {
+        return;
+    }
     in_child(
         "limits::the_end_of_the_primary_context_does_not_block_queries",
         &[],
@@ -424,9 +427,6 @@ fn the_end_of_the_primary_context_does_not_block_queries() {
             use std::time::{Duration, Instant};
             static ASKED: AtomicBool = AtomicBool::new(false);
             static IN_TIME: AtomicBool = AtomicBool::new(false);
-            if !software() {
-                return;
-            }
             unsafe extern "system" fn wait(_: *mut c_void) {
                 let began = Instant::now();
                 while !ASKED.load(SeqCst) && began.elapsed() < Duration::from_secs(10) {

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-use crate::common::{Context, Kernel, check, cuda, expect, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, lacks_software, ptr};
 use cuda_driver_sys::*;
 
 /// A kernel that stores the x size of its cluster in blocks, and then a number, which is not 0 in a cooperative launch.
@@ -97,7 +97,7 @@ impl Node {
 
 #[test]
 fn a_node_runs_with_its_attributes() {
-    if !software() {
+    if lacks_software() {
         return; // NVIDIA's driver may treat a cluster size of zeros differently
     }
     let _context = Context::new();
@@ -126,7 +126,7 @@ fn a_node_runs_with_its_attributes() {
 /// A kernel that requires a cluster size is launched with it, whatever attributes its node has.
 #[test]
 fn a_required_cluster_size_stays() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let _context = Context::new();
@@ -143,7 +143,7 @@ fn a_required_cluster_size_stays() {
 /// instantiated, and when an executable graph that was changed is launched.
 #[test]
 fn a_cluster_size_must_suit_a_later_grid() {
-    if !software() {
+    if lacks_software() {
         return; // the moment of a GPU's check is not known
     }
     let _context = Context::new();
@@ -169,7 +169,7 @@ fn a_cluster_size_must_suit_a_later_grid() {
 /// A node whose blocks cannot all be resident at once cannot become cooperative. It is still usable.
 #[test]
 fn a_cooperative_node_must_fit_the_device() {
-    if !software() {
+    if lacks_software() {
         return; // the contract suite asks a GPU
     }
     let _context = Context::new();

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr};
 use cuda_driver_sys::*;
 
 /// Kernels that store texel 1 of a texture object, and of a texture reference, in `out`.
@@ -57,7 +57,7 @@ fn in_another_context(run: impl FnOnce()) {
 
 #[test]
 fn the_destruction_of_a_texture_waits_for_its_context() {
-    if !software() {
+    if lacks_software() {
         return; // on a GPU the kernel may fault
     }
     let _context = Context::new();
@@ -88,7 +88,7 @@ fn the_destruction_of_a_texture_waits_for_its_context() {
 
 #[test]
 fn a_new_binding_of_a_reference_waits_for_its_context() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let _context = Context::new();
@@ -129,7 +129,7 @@ unsafe extern "system" fn await_query(awaited: *mut c_void) {
 
 #[test]
 fn a_reference_is_queried_while_a_change_waits() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let _context = Context::new();
@@ -162,7 +162,7 @@ fn a_reference_is_queried_while_a_change_waits() {
 
 #[test]
 fn all_references_of_a_module_end_with_it() {
-    if !software() {
+    if lacks_software() {
         return; // NVIDIA's driver crashes
     }
     let context = Context::new();
@@ -185,7 +185,7 @@ fn all_references_of_a_module_end_with_it() {
 
 #[test]
 fn a_reset_primary_context_has_no_peer_access() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let name = "other_contexts::a_reset_primary_context_has_no_peer_access";
@@ -223,7 +223,7 @@ fn queue_copy_of(array: CUarray, to: *mut u32) {
 
 #[test]
 fn arrays_are_destroyed_after_copies_by_another_context() {
-    if !software() {
+    if lacks_software() {
         return; // no answer of a GPU is recorded
     }
     let cuda = cuda();

@@ -1,7 +1,7 @@
 //! Tests of memory that is freed in stream order: calls no longer accept it, work that runs too late faults, and pools
 //! release it when a call waits.
 
-use crate::common::{Context, check, cuda, expect, in_child, software};
+use crate::common::{Context, check, cuda, expect, in_child, lacks_software};
 use crate::stream::{Door, NON_BLOCKING, hold, stream};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
@@ -126,8 +126,8 @@ fn a_pool_releases_memory_alone() {
 
 /// Runs `work` in a process of its own on memory of 1 MiB that is freed after the work is queued and before it runs.
 fn run_too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
-    if !software() {
-        return eprintln!("needs the software driver, which notices such work and writes a log");
+    if lacks_software() {
+        return; // it notices such work and writes a log
     }
     let log = in_child(&format!("pools::{test}"), &[("CUDA_SOFT_LOG", "1")], || {
         let (cuda, _context) = (cuda(), Context::new());
@@ -236,8 +236,8 @@ fn the_next_allocation_at_the_same_address_is_untouched() {
 
 #[test]
 fn an_allocation_does_not_wait_for_host_functions() {
-    if !software() {
-        return eprintln!("needs the software driver, whose memory has a limit in this test");
+    if lacks_software() {
+        return; // its memory has a limit in this test
     }
     let name = "pools::an_allocation_does_not_wait_for_host_functions";
     in_child(name, &[("CUDA_SOFT_MEMORY", "67108864")], || {

@@ -1,7 +1,7 @@
 //! Tests of process-wide state: before initialisation, after a fork, at process exit, and environment variables. Each
 //! test runs its body in a process of its own.
 
-use crate::common::{check, expect, in_child, library, software};
+use crate::common::{check, expect, in_child, lacks_software, library, software};
 use cuda_driver_sys::*;
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -97,8 +97,8 @@ fn visible_devices() {
 
 #[test]
 fn an_older_version_has_no_attributes_of_clusters() {
-    if !software() {
-        return eprintln!("needs the software driver, which has these settings");
+    if lacks_software() {
+        return; // other drivers do not have these settings
     }
     let settings = [("CUDA_SOFT_VERSION", "11.7")];
     in_child(
@@ -127,8 +127,8 @@ fn an_older_version_has_no_attributes_of_clusters() {
 
 #[test]
 fn several_devices_and_an_older_version() {
-    if !software() {
-        return eprintln!("needs the software driver, which has these settings");
+    if lacks_software() {
+        return; // other drivers do not have these settings
     }
     let settings = [("CUDA_SOFT_DEVICES", "sm_80,sm_90"), ("CUDA_SOFT_VERSION", "12.2")];
     in_child("process::several_devices_and_an_older_version", &settings, || {
@@ -171,8 +171,8 @@ fn several_devices_and_an_older_version() {
 
 #[test]
 fn invalid_settings() {
-    if !software() {
-        return eprintln!("needs the software driver, which has these settings");
+    if lacks_software() {
+        return; // other drivers do not have these settings
     }
     in_child("process::invalid_settings", &[("CUDA_SOFT_DEVICES", "sm_31")], || {
         assert_eq!(codes()[..2], [101, 3]);
@@ -181,8 +181,8 @@ fn invalid_settings() {
 
 #[test]
 fn ignored_settings() {
-    if !software() {
-        return eprintln!("needs the software driver, which has these settings");
+    if lacks_software() {
+        return; // other drivers do not have these settings
     }
     let variables = [
         ("CUDA_SOFT_ENGINE", "compile"),

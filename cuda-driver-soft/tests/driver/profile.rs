@@ -1,6 +1,6 @@
 //! Tests of profiles: of the launches of a thread, with a guard, and of a whole process, with an environment variable.
 
-use crate::common::{Context, Kernel, check, cuda, in_child, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, in_child, lacks_software, ptr};
 use cuda_driver_soft::{KernelReport, Report, profile};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn check_lines(kernel: &KernelReport<'_>, launches: u64) {
 
 #[test]
 fn a_guard_counts_the_launches_of_its_thread() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let context = Context::new();
@@ -93,7 +93,7 @@ fn report() -> Report {
 
 #[test]
 fn the_formats_have_the_same_numbers() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let report = report();
@@ -130,7 +130,7 @@ fn the_formats_have_the_same_numbers() {
 #[test]
 fn a_program_is_counted_by_the_environment() {
     // The driver writes the file in an exit handler, which it registers only on Unix.
-    if !software() || cfg!(not(unix)) {
+    if lacks_software() || cfg!(not(unix)) {
         return;
     }
     let path = file("environment", "json");

@@ -1,7 +1,7 @@
 //! Tests of reports about threads of a kernel, at a fault and at a line that `CUDA_SOFT_STOP_AT` names: source line,
 //! calls of the thread, other lanes of the warp, registers.
 
-use crate::common::{Context, Kernel, cuda, in_child, software};
+use crate::common::{Context, Kernel, cuda, in_child, lacks_software};
 use std::ffi::CString;
 use std::ptr::null_mut;
 
@@ -114,7 +114,7 @@ fn has(log: &str, lines: &[&str]) {
 
 #[test]
 fn calls_and_other_lanes() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let Some(log) = log_of("report::calls_and_other_lanes", &[], CALLS, "outer") else {
@@ -137,7 +137,7 @@ fn calls_and_other_lanes() {
 
 #[test]
 fn registers_on_request() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let variables = [("CUDA_SOFT_REGISTERS", "1")];
@@ -149,7 +149,7 @@ fn registers_on_request() {
 
 #[test]
 fn an_inlined_trap() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let Some(log) = log_of("report::an_inlined_trap", &[], TRAP, "stops") else {
@@ -167,7 +167,7 @@ fn an_inlined_trap() {
 
 #[test]
 fn a_failed_assertion() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let Some(log) = log_of("report::a_failed_assertion", &[], ASSERT, "fails") else {
@@ -183,7 +183,7 @@ fn a_failed_assertion() {
 
 #[test]
 fn threads_that_are_about_to_run_a_line_are_reported() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let test = "report::threads_that_are_about_to_run_a_line_are_reported";
@@ -208,7 +208,7 @@ fn threads_that_are_about_to_run_a_line_are_reported() {
 
 #[test]
 fn a_stop_names_a_line_of_the_ptx_or_of_a_file() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     const LOOP: &str = "

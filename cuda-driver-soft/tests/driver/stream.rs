@@ -1,6 +1,6 @@
 //! Tests of streams, events and host functions: calls and work that wait, and calls that return immediately.
 
-use crate::common::{Context, check, cuda, expect, software};
+use crate::common::{Context, check, cuda, expect, lacks_software, software};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -167,7 +167,7 @@ fn a_stream_waits_for_an_event_of_another() {
 /// NVIDIA's driver.
 #[test]
 fn events_of_contexts_without_captures() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let (cuda, context) = (cuda(), Context::new());

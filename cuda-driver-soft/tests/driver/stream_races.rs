@@ -4,7 +4,7 @@
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
-use crate::common::{Context, Kernel, check, cuda, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, lacks_software, ptr, software};
 use cuda_driver_soft::{Checks, Finding};
 use cuda_driver_sys::*;
 
@@ -152,7 +152,7 @@ fn right(program: impl FnOnce(&Work)) {
 /// have no line.
 #[track_caller]
 fn wrong(lines: &[u32], program: impl FnOnce(&Work)) {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let found = found(program);

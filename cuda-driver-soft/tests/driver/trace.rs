@@ -1,7 +1,7 @@
 //! Tests of traces and summaries: each test records calls in a process of its own, and reads the files and lines that
 //! the driver has written.
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, library, ptr, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, library, ptr};
 use cuda_driver_sys::{
     CUDA_CHILD_GRAPH_NODE_PARAMS, CUdeviceptr, CUgraphChildGraphNodeOwnership, CUgraphNodeParams, CUgraphNodeType,
     CUstreamCaptureMode,
@@ -156,7 +156,7 @@ fn check_work(events: &[Value]) {
 
 #[test]
 fn a_program_is_recorded_by_the_environment() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let path = file("environment");
@@ -202,7 +202,7 @@ unsafe extern "system" fn exit_now(_: *mut c_void) {
 #[test]
 fn the_trace_of_a_process_that_ends_at_once_is_readable() {
     const CHILD: &str = "CUDA_SOFT_TRACE_TEST_ENDS";
-    if !software() {
+    if lacks_software() {
         return;
     }
     if std::env::var_os(CHILD).is_some() {
@@ -228,7 +228,7 @@ fn the_trace_of_a_process_that_ends_at_once_is_readable() {
 
 #[test]
 fn a_guard_records_until_it_is_finished() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let child = in_child("trace::a_guard_records_until_it_is_finished", &[], || {
@@ -265,7 +265,7 @@ fn a_guard_records_until_it_is_finished() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_pipe_gets_the_events() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let variables = [("CUDA_SOFT_TRACE", "/dev/stderr")];
@@ -279,7 +279,7 @@ fn a_pipe_gets_the_events() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_reported_and_the_program_runs() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let path = file("missing").join("trace.json");
@@ -296,7 +296,7 @@ fn a_file_that_cannot_be_written_is_reported_and_the_program_runs() {
 #[cfg(unix)]
 #[test]
 fn the_summary_does_not_need_the_file() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     let path = file("missing").join("trace.json");
@@ -311,7 +311,7 @@ fn the_summary_does_not_need_the_file() {
 
 #[test]
 fn a_line_of_an_earlier_call_is_not_a_reason() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     in_child("trace::a_line_of_an_earlier_call_is_not_a_reason", &[], || {
@@ -345,7 +345,7 @@ fn a_line_of_an_earlier_call_is_not_a_reason() {
 
 #[test]
 fn copies_have_the_same_names_in_graphs() {
-    if !software() {
+    if lacks_software() {
         return;
     }
     in_child("trace::copies_have_the_same_names_in_graphs", &[], || {
