@@ -219,12 +219,11 @@ fn single_compiler_options_with_value_0() {
     if software() {
         assert_eq!(load_ex(&good, &mut [(names, 1 << 32)]).0, 0);
     }
-    // The time in milliseconds is written into the value itself.
-    let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
+    // The time in milliseconds is written into the value itself, in place of these bits of a NaN.
+    let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, u32::MAX as usize)]);
     let ms = f32::from_bits(values[0] as u32);
     // The time is 0 if NVIDIA's driver has the result in its cache.
-    assert!((0.0..10_000.0).contains(&ms), "{ms}");
-    assert!(ms > 0.0 || !software());
+    assert!(ms.is_finite() && ms >= 0.0, "{ms}");
 }
 
 #[test]
