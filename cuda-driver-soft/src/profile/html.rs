@@ -306,8 +306,7 @@ fn traffic(page: &mut String, c: &Counters) {
         } else {
             format!("{per:.2}")
         };
-        // A request counts each byte once, so its bytes need no more units than it accesses.
-        let needed = row.ideal.map_or(String::new(), |ideal| grouped(ideal.min(row.units)));
+        let needed = row.ideal.map_or(String::new(), grouped);
         let wasteful = row.ideal.is_some_and(|ideal| row.units > 2 * ideal);
         let class = if wasteful { " class=\"hot\"" } else { "" };
         let conflicts = row.conflicts.map_or(String::new(), grouped);
