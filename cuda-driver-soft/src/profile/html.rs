@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 
 use engine::count::{Counters, LaunchProfile};
 
@@ -10,6 +11,8 @@ use super::table::{configuration, file_name, grouped, size};
 
 /// Maximum number of launches of a kernel that the page lists one by one.
 const MOST_LAUNCHES: usize = 50;
+/// Maximum size in bytes of a source file that the page shows.
+const MOST_SOURCE: u64 = 16 << 20;
 /// Number of source lines shown before and after each line with instructions.
 const CONTEXT: u32 = 3;
 
@@ -438,11 +441,7 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
     let mut names: Vec<&str> = kernel.lines.iter().filter_map(|line| line.file).collect();
     names.dedup();
     for name in names {
-        let read = || {
-            let text = std::fs::read(name).ok()?;
-            Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
-        };
-        let text = files.entry(name.to_owned()).or_insert_with(read);
+        let text = files.entry(name.to_owned()).or_insert_with(|| source_lines(name));
         let lines: Vec<&LineReport<'_>> = kernel.lines.iter().filter(|line| line.file == Some(name)).collect();
         _ = writeln!(page, "<h3>{}</h3>", escaped(file_name(name)));
         let table = Lines::begin(page, "source", lines.iter().map(|line| &line.counters));
@@ -468,6 +467,19 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
         }
         page.push_str("</table></div>\n");
     }
+}
+
+/// Returns the lines of a source file. A module can name any file, so this reads only regular files, which end.
+fn source_lines(path: &str) -> Option<Vec<String>> {
+    // This follows links, but opens nothing: to open a pipe could block.
+    let metadata = std::fs::metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > MOST_SOURCE {
+        return None;
+    }
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(MOST_SOURCE).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
 /// Writes all instructions of the first launch with their counters, summed over all launches.

@@ -91,6 +91,24 @@ fn report() -> Report {
     guard.finish()
 }
 
+/// A module can name any file as its source. The page reads neither a device, which may have no end, nor a pipe.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_source_files() {
+    if lacks_software() {
+        return;
+    }
+    let _context = Context::new();
+    let guard = profile();
+    let text = ".version 6.4\n.target sm_52\n.address_size 64\n.file 1 \"/dev/null\"\n\
+                .visible .entry k() {\n.loc 1 1 0\nret;\n}\n";
+    let kernel = Kernel::from_ptx(&std::ffi::CString::new(text).unwrap(), "k");
+    check(kernel.launch(1, 1, null_mut(), &mut []));
+    check(unsafe { cuda().cuCtxSynchronize() });
+    let page = guard.finish().to_html();
+    assert!(page.contains("The source file cannot be read."), "{page}");
+}
+
 #[test]
 fn the_formats_have_the_same_numbers() {
     if lacks_software() {
