@@ -518,7 +518,7 @@ impl Finder<'_, '_> {
                 _ => ANY,
             }),
             (Op::Shr { ty }, [a, b]) if self.fits_shift(inst, *ty) => plain(match b.constant {
-                Some(by) if by < 8 * u64::from(ty.size()) => self.shifted(*a, by as u32),
+                Some(by) if by < 8 * u64::from(ty.size()) => self.shifted(*ty, *a, by as u32),
                 _ => ANY,
             }),
             (
@@ -527,7 +527,7 @@ impl Finder<'_, '_> {
                 },
                 [a, b],
             ) if fits(*ty) => plain(match b.constant {
-                Some(by) if by.is_power_of_two() => self.shifted(*a, by.trailing_zeros()),
+                Some(by) if by.is_power_of_two() => self.shifted(*ty, *a, by.trailing_zeros()),
                 _ => ANY,
             }),
             (
@@ -594,7 +594,13 @@ impl Finder<'_, '_> {
     }
 
     /// Returns a value shifted right.
-    fn shifted(&self, a: Value, by: u32) -> Value {
+    fn shifted(&self, ty: Type, a: Value, by: u32) -> Value {
+        // Only as many bits as the type has are known to be zero, and the lanes must have the sign of the first lane.
+        let magnitude = 8 * ty.size() as u32 - u32::from(ty.is_signed());
+        let a = Value {
+            align: a.align.min(magnitude),
+            ..a
+        };
         let (Some(step), Some(reach)) = (a.step, self.reach(&a)) else {
             return ANY;
         };

@@ -139,7 +139,12 @@ fn shapes_that_depend_on_alignment() {
         cvt.u64.u32 %rd3, %r2; // step 1
         and.b64 %rd4, %rd3, 0; // uniform
         rem.u64 %rd5, %rd3, 1; // uniform
-        shr.u64 %rd6, %rd5, 1; // uniform",
+        shr.u64 %rd6, %rd5, 1; // uniform
+        shl.b32 %r34, %r2, 28;
+        shr.u32 %r35, %r34, 28; // step 1
+        shr.s32 %r36, %r34, 28; // any
+        shl.b32 %r37, %r2, 29;
+        shr.u32 %r38, %r37, 29; // any",
         GROUP,
     );
     // The last group of a block may be partial, and the next block then begins anywhere.
@@ -153,7 +158,11 @@ fn shapes_that_depend_on_alignment() {
     check_shapes(
         "shr.u32 %r10, %r2, 5; // uniform
         shr.u32 %r12, %r2, 4; // any
-        and.b32 %r13, %r2, 15; // any",
+        and.b32 %r13, %r2, 15; // any
+        shl.b32 %r14, %r2, 24;
+        shr.u32 %r15, %r14, 24; // step 1
+        shl.b32 %r16, %r2, 28;
+        shr.u32 %r17, %r16, 28; // any",
         whole_warp,
     );
 }
