@@ -112,8 +112,8 @@ impl Refusal {
         ),
         (
             Self::ViewRange,
-            "the range is not inside the buffer or view: pass a start that is not after the end, and an end that is not \
-             after the length",
+            "the range is not inside the buffer or view: pass a start that is at most the end, and an end that is at \
+             most the length",
         ),
         (
             Self::CastSize,

@@ -389,7 +389,8 @@ fn host_functions_run_once() {
     fake::fail("cuLaunchHostFunc", 201);
     assert!(stream.launch_host_fn(move || drop(inside)).is_err());
     assert_eq!(std::sync::Arc::strong_count(&token), 1);
-    // If the error is from earlier work, the function may be queued even so. The driver's call then does nothing.
+    // If the error is from earlier work, the function may be queued nevertheless. It then does nothing when the driver
+    // calls it.
     fake::call_host_func();
 
     // Another thread may begin a capture after the crate checked that there is none. The graph then calls the function
@@ -570,7 +571,7 @@ fn parts_and_casts_that_are_not_possible() {
         error.to_string(),
         format!(
             "a view of device memory failed: CUDA_ERROR_INVALID_VALUE (1): the range is not inside the buffer or view: \
-             pass a start that is not after the end, and an end that is not after the length ({}:{line})",
+             pass a start that is at most the end, and an end that is at most the length ({}:{line})",
             file!()
         )
     );

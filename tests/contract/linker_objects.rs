@@ -167,7 +167,7 @@ fn refused_inputs() {
             );
         }
     }
-    // A single input accepts only options of its compilation.
+    // An input accepts only options that concern its own compilation, so not `target`.
     let level = JitOptions {
         optimization_level: Some(1),
         ..JitOptions::default()
@@ -237,7 +237,7 @@ fn options_of_a_linker() {
         ..JitOptions::default()
     };
     if crate::common::architecture() == 75 {
-        return needs("a device that is not of sm_75");
+        return needs("a device other than sm_75");
     }
     let linker = Linker::new(&context, &options).expect("a linker");
     linker.add_ptx("b.ptx", &callee()).expect("the callee");
@@ -254,7 +254,8 @@ fn drops_in_any_order() {
     let second = linker(&context);
     second.add_ptx("b.ptx", &callee()).expect("an input");
     let image = second.complete().expect("an image");
-    let raw = linker(&context).into_raw();
+    let first_context = self::context();
+    let raw = linker(&first_context).into_raw();
     // The linkers keep the context alive.
     drop(context);
     std::thread::spawn(move || drop(first)).join().expect("a thread");
@@ -271,8 +272,8 @@ fn drops_in_any_order() {
         assert!(borrowed.context().is_none());
         borrowed.add_ptx("b.ptx", &callee()).expect("an input");
     }
-    // SAFETY: the handle was released above; the linker does not depend on the context given here.
-    let owned = unsafe { Linker::from_raw(raw, &context) };
+    // SAFETY: the handle was released above, in the context that `first_context` keeps.
+    let owned = unsafe { Linker::from_raw(raw, &first_context) };
     assert_eq!(owned.as_raw(), raw);
     assert!(owned.error_log().is_empty());
     owned.destroy().expect("the end of the linker");

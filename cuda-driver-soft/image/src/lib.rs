@@ -1,6 +1,6 @@
 //! Kernel images: the formats that programs pass to `cuModuleLoadData` and to the linker.
 //!
-//! | image | module |
+//! | image | read by |
 //! | --- | --- |
 //! | PTX text | (the `ptx` crate) |
 //! | fat binaries; only the PTX with the highest architecture that the device runs is used | [`fatbin`] |
@@ -8,7 +8,7 @@
 //! | host objects and libraries with fat binaries | [`fat_binaries`] |
 //! | machine code, of which only the names of kernels are read | [`kernels`] |
 //!
-//! [`Image::of`] recognises an image by its first bytes. [`link`] combines several modules into one.
+//! [`Image::of`] recognises an image by its first bytes. [`link`] links several PTX modules into one.
 //!
 //! ```
 //! use cuda_driver_soft_image::{Image, cubin};
@@ -29,7 +29,7 @@
 //!
 #![doc = include_str!("rooms.md")]
 #![forbid(unsafe_code)]
-// All output goes through `host::console`.
+// The crate writes nothing to the console.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod bytes;

@@ -36,7 +36,7 @@ impl Listener {
     }
 }
 
-/// Returns the messages after an iterator of the program; all messages that are kept if it is NULL.
+/// Returns the messages after the position that `iterator` points to, or all messages that are kept if it is NULL.
 fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
     let start = if iterator.is_null() {
         None
@@ -49,8 +49,8 @@ fn dump(c: Caller, iterator: *mut CUlogIterator) -> Result<Dump> {
     })
 }
 
-/// Returns the newest lines that fit into `capacity` bytes with their NUL byte; `None` if no line fits. If lines are
-/// missing, a note comes first.
+/// Returns as many of the newest lines as fit into `capacity` bytes with a NUL byte. If lines are missing, a note comes
+/// first and takes a part of the space. Returns `None` if the note and one line do not fit, or if `capacity` is 0.
 fn fit(dump: &Dump, capacity: usize) -> Option<String> {
     let note = if dump.rolled_over { ROLLED_OVER } else { "" };
     let whole: usize = dump.lines.iter().map(String::len).sum();
@@ -86,7 +86,7 @@ exports! {
         if messages::unregister(callback as usize) {
             Ok(())
         } else {
-            host::log!("{callback:p} is not a registered callback; the NVIDIA driver may crash here");
+            host::log!("{callback:p} is not a registered callback: pass a handle that cuLogsRegisterCallback returned");
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
     }
@@ -111,7 +111,7 @@ exports! {
         }
         let dump = dump(c, iterator)?;
         let Some(text) = fit(&dump, capacity) else {
-            host::log!("the buffer of {capacity} bytes is too small for any message: pass a larger one");
+            host::log!("the buffer of {capacity} bytes is too small: pass one for a message and a note about missing ones");
             c.out(size)?.set(0);
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         };

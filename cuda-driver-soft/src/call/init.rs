@@ -6,9 +6,9 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use host::{console, environment};
 
-/// `cuInit`: initialises the driver unless it is initialised. `watch` is called once, before the driver counts as
-/// initialised: on Unix, it registers handlers for forks and for the end of the process, which mark the process in the
-/// gate.
+/// `cuInit`: initialises the driver if it is not initialised yet. `watch` is called once, before the driver counts as
+/// initialised. On Unix it registers two handlers: one marks a forked child, the other marks an exiting process and
+/// writes its reports.
 pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     gate::usable_process()?;
     if flags != 0 {

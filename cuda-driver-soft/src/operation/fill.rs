@@ -1,4 +1,4 @@
-//! Fills: set rows of memory to a value.
+//! Fills, which set rows of memory to a value.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;
@@ -75,8 +75,8 @@ impl Fill {
         spans.collect()
     }
 
-    /// Returns the memory, which may be page-locked host memory. Returns an error if it does not exist or is read-only,
-    /// or if [`reach`](Self::reach) refuses the address or the pitch.
+    /// Returns the memory, which may be page-locked host memory. Returns an error if [`reach`](Self::reach) does, or
+    /// if the memory does not exist or is read-only.
     pub(crate) fn place(&self) -> Result<MemoryPlace> {
         let place = MemoryPlace::device(self.address, self.reach()?)?;
         place.check_writable()?;
@@ -105,8 +105,8 @@ impl Fill {
     }
 }
 
-/// Returns an error if a fill is empty, if [`Fill::reach`] refuses its address or pitch, or if no graph node allocates
-/// its memory and the memory is read-only or does not exist.
+/// Returns an error if a fill is empty, if [`Fill::reach`] does, or if its memory is read-only or does not exist. Memory
+/// of graph nodes is accepted even if it is not allocated now.
 pub(crate) fn check(fill: &Fill) -> Result<()> {
     if fill.width == 0 || fill.height == 0 {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

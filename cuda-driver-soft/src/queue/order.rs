@@ -1,9 +1,11 @@
-//! The order of tasks that streams, events, graphs and the host define, for the check of races between them.
+//! The order that streams, events, graphs and the host define between tasks. The check for races compares the memory
+//! of tasks that are not ordered.
 //!
 //! Tasks are numbered along chains: a task continues the chain of one that it waits for, so there are about as many
 //! chains as streams. The place of a task gives, for each chain, the number of the last task in the chain that it is
-//! ordered after. All threads of the host count as ordered among themselves, and a host function counts as a task that
-//! the host has waited for. The place of work after conditions and conditional nodes is incomplete, and work in
+//! ordered after. All threads of the host count as ordered among themselves. From its submission on, a host function and
+//! the tasks before it count as tasks that the host has waited for, because the function may tell the host that they are
+//! done. The place of work after conditions and conditional nodes is incomplete, and work in
 //! conditional nodes has no place, because the order is not known when the work is submitted.
 
 use std::cell::Cell;
@@ -110,8 +112,8 @@ pub(crate) fn are_several() -> bool {
     SEVERAL.load(Relaxed)
 }
 
-/// Records a task that waits for others. Tasks in conditional nodes are not recorded: no other task waits for them, so
-/// the record would never end, and a loop may submit any number of them.
+/// Records a task that waits for others. Tasks in conditional nodes are not recorded: no recorded task waits for
+/// them, so their records would never be removed, and a loop may submit any number of them.
 pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
     if DECIDES.get() {
         return;
@@ -158,14 +160,20 @@ pub(super) fn run<R>(id: TaskId, decides: bool, run: impl FnOnce() -> R) -> R {
     if !is_on() {
         return run();
     }
-    let before = (CURRENT.replace(id), DECIDES.replace(decides));
-    let result = run();
-    CURRENT.set(before.0);
-    DECIDES.set(before.1);
-    result
+    /// Restores the state of the thread, also after a panic.
+    struct Restored(TaskId, bool);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+            DECIDES.set(self.1);
+        }
+    }
+    let _restored = Restored(CURRENT.replace(id), DECIDES.replace(decides));
+    run()
 }
 
-/// Returns the place of the task that the calling thread runs; `None` if the place is not or only partly known.
+/// Returns the place of the task that the calling thread runs. Returns `None` if the place is unknown or only partly
+/// known, or if the order is not recorded.
 pub(crate) fn current() -> Option<Place> {
     if !is_on() {
         return None;

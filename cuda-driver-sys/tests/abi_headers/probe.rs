@@ -1,4 +1,4 @@
-//! The C program that prints the facts of a header, and its output.
+//! Writes, compiles and runs a C program that prints the sizes, offsets, values and types in a CUDA header.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ const PRELUDE: &str = r#"
 #define SAID(what, value) printf("%s\t%s\n", what, value);
 "#;
 
-/// A folder of headers, with the settings for compiling against them.
+/// A folder of headers, and a folder in which to compile against them.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) include: PathBuf,
@@ -71,7 +71,13 @@ fn output(command: &mut Command) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = words.lines().filter(|l| l.contains("error")).take(20).collect();
+    let errors = || words.lines().filter(|line| line.contains("error"));
+    let all = errors().next().is_none();
+    let first: Vec<&str> = words
+        .lines()
+        .filter(|line| all || line.contains("error"))
+        .take(20)
+        .collect();
     Err(format!("{command:?}: {}:\n{}", output.status, first.join("\n")))
 }
 
@@ -119,7 +125,7 @@ pub(crate) fn facts(place: &Place, ours: &Ours) -> Result<Facts, String> {
     for line in printed.lines() {
         let (what, value) = line
             .split_once('\t')
-            .ok_or_else(|| format!("the probe printed: {line}"))?;
+            .ok_or_else(|| format!("the probe printed a line without a tab: {line}"))?;
         facts.insert(what.to_owned(), value.to_owned());
     }
     Ok(facts)
@@ -195,7 +201,7 @@ fn function(parameters: &str) -> String {
     format!("CUresult (CUDAAPI *)({parameters})")
 }
 
-/// Returns true for `PFN_cuInit_v2000`, and false for `PFN_cuInit`, which is the newest version of each header.
+/// Returns true for `PFN_cuInit_v2000`, and false for `PFN_cuInit`, which each header defines as its newest version.
 fn has_version(name: &str) -> bool {
     let digits = |part: &str| part.chars().next().is_some_and(|c| c.is_ascii_digit());
     name.starts_with("PFN_") && name.rsplit_once("_v").is_some_and(|(_, version)| digits(version))
@@ -214,7 +220,7 @@ fn said(out: &mut String, what: &str, value: &str) {
     _ = writeln!(out, "SAID(\"{what}\", \"{value}\")");
 }
 
-/// Returns true if a macro is a number and belongs to the API.
+/// Returns true if a macro's name is that of a number of the API.
 fn is_value(name: &str) -> bool {
     // On Windows, these macros are calling conventions.
     let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);

@@ -25,17 +25,17 @@ pub(crate) struct Group {
 /// The relation between the values of a register in the lanes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The value is the same in all lanes: one scalar.
+    /// The value is the same in all lanes. Stored as one scalar.
     Uniform,
-    /// Each lane's value is this much larger than the one before, wrapping at the register's width: one scalar for the
-    /// first lane. Never 0. For 32-bit registers the step is a signed number of 32 bits.
+    /// Each lane's value is this much larger than the one before, wrapping at the register's width. Stored as one
+    /// scalar, the first lane's value. Never 0. For 32-bit registers the step is a signed number of 32 bits.
     Affine(i64),
-    /// Nothing is known: one value per lane.
+    /// Nothing is known. Stored as one value per lane.
     Any,
 }
 
-/// A condition that must hold for a group when it runs a step. Otherwise the step's result may not be affine, and the
-/// group must leave the compiled code before the step, or begin again.
+/// A condition that must hold for a group when it runs a step. If it does not hold, the step's result might not be
+/// affine, so the group leaves the compiled code before the step, or begins again in code without assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Assumption {
     /// The step.
@@ -53,7 +53,7 @@ pub(crate) enum Condition {
     Unsigned,
     /// The source, a number of 32 bits, does not wrap as a signed number from the first lane to the last.
     Signed,
-    /// The minimum or maximum is the source, in all lanes.
+    /// In all lanes, the result of the minimum or maximum is this source.
     Chosen,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Choices<'c> {
     /// Regions that a group runs under a mask when its lanes diverge at their branches. At other branches, divergent
     /// lanes leave the compiled code.
     pub(crate) masked: &'c [&'c Region],
-    /// Steps that must not depend on an assumption, in any order. If they would, their results have the shape `Any`.
+    /// Steps, in any order, whose results must not depend on an assumption: a result that would has the shape `Any`.
     pub(crate) denied: &'c [usize],
 }
 
@@ -333,7 +333,7 @@ impl Readers {
         &self.places[start as usize..self.ends[at] as usize]
     }
 
-    /// Adds the places of the instructions that read a register to a set.
+    /// Adds to `due` the places of all instructions that read a register.
     fn mark(&self, reg: Reg, due: &mut Set) {
         for place in self.of_register(reg) {
             due.insert(Reg(*place));
@@ -346,8 +346,8 @@ type Found = (Value, Option<(usize, Condition)>);
 
 impl Finder<'_, '_> {
     /// Runs the analysis to its end, in rounds. Each round takes the instructions in order, except for those whose
-    /// sources have not changed since their last turn: a round of a kernel in which values pass from register to
-    /// register may change one value only.
+    /// sources have not changed since their last turn. This matters for kernels that pass values from register to
+    /// register, where a round may change only one value.
     fn run(&mut self, layout: &Layout<'_>, regions: &[&Region]) {
         let steps: Vec<(usize, &Inst)> = plain_steps(layout).collect();
         let readers = Readers::of(&steps, self.values.len());
@@ -421,7 +421,7 @@ impl Finder<'_, '_> {
                 plain(if same { UNIFORM } else { ANY })
             }
             Class::Scheduled(Scheduled::BlockBarrier) => plain(UNIFORM),
-            // Compiled code runs these instructions for whole warps.
+            // Compiled code runs these only if all lanes of the warp have the same mask, so all get the same result.
             Class::Scheduled(Scheduled::Collective) if matches!(inst.op, Op::Vote { .. } | Op::Redux { .. }) => {
                 plain(UNIFORM)
             }
@@ -596,7 +596,7 @@ impl Finder<'_, '_> {
     /// Returns a value shifted right.
     fn shifted(&self, ty: Type, a: Value, by: u32) -> Value {
         // Only as many bits as the type has are known to be zero, and the lanes must have the sign of the first lane.
-        let magnitude = 8 * ty.size() as u32 - u32::from(ty.is_signed());
+        let magnitude = 8 * ty.size() - u32::from(ty.is_signed());
         let a = Value {
             align: a.align.min(magnitude),
             ..a
@@ -735,12 +735,12 @@ fn widened(ty: Type, a: Value) -> (Value, Option<Condition>) {
     (wide, (!certain).then_some(kind))
 }
 
-/// Returns the step modulo the width of the type.
+/// Returns the step wrapped to the width of the type, as a signed number.
 fn wrapped(ty: Type, step: i64) -> i64 {
     if ty.size() == 4 { i64::from(step as i32) } else { step }
 }
 
-/// Returns an upper bound as it holds for a result of this type: `u64::MAX` if the result may wrap.
+/// Returns the upper bound `most` if it fits in the type. Otherwise the result may wrap, and the bound is `u64::MAX`.
 fn limited(ty: Type, most: Option<u64>) -> u64 {
     let limit = if ty.size() == 4 { u64::from(u32::MAX) } else { u64::MAX };
     most.filter(|most| *most <= limit).unwrap_or(u64::MAX)
