@@ -142,7 +142,7 @@ fn shared_memory_that_another_source_defines() {
     for text in [&writer, &reader] {
         c.is(0, "a source", linker.add(Some(c"a.ptx"), text));
     }
-    c.is(999, "without the definition", linker.complete().0);
+    c.is(300, "without the definition", linker.complete().0);
     let log = linker.log();
     let undefined = "error   : Undefined reference to 'cells' in 'a.ptx'";
     c.that(log.contains(undefined), || log.clone());
@@ -166,7 +166,7 @@ fn undefined_and_duplicate_symbols() {
         st.global.u64 [%d1], %d2; ret; }\n";
     let linker = Linker::new();
     c.is(0, "the user of a variable", linker.add(None, user));
-    c.is(999, "complete", linker.complete().0);
+    c.is(300, "complete", linker.complete().0);
     let log = linker.log();
     c.that(log == "error   : Undefined reference to 'word' in 'Input 1'", || {
         log.clone()

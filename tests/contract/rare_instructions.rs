@@ -424,7 +424,7 @@ fn multimem_on_memory_of_one_device() {
              mov.b32 %r3, %r0; mov.b32 %f0, %r0; mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3;\n\
              mov.b64 %q0, 0x4000000000000001; {instruction} ret; }}"
         );
-        if let Some(got) = run((8, 1, 90), &text, 1, &[ONES; 4]) {
+        if let Some(got) = run((8, 2, 90), &text, 1, &[ONES; 4]) {
             assert_eq!(got, expected, "{instruction}: {got:x?}");
         }
     }

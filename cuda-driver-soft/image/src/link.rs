@@ -29,13 +29,11 @@ pub struct UndefinedReference {
     pub symbol: String,
     /// The name of the input that refers to the symbol.
     pub input: String,
-    /// True for a variable.
-    pub is_variable: bool,
 }
 
 impl std::fmt::Display for UndefinedReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let UndefinedReference { symbol, input, .. } = self;
+        let UndefinedReference { symbol, input } = self;
         write!(f, "Undefined reference to '{symbol}' in '{input}'")
     }
 }
@@ -239,11 +237,10 @@ impl<'a> Linker<'a> {
         let used = references(module);
         let new_ids = &mut self.new_ids[index];
         let mut undefined = Vec::new();
-        let mut add_undefined = |symbol: &str, is_variable| {
+        let mut add_undefined = |symbol: &str| {
             undefined.push(UndefinedReference {
                 symbol: symbol.to_owned(),
                 input: input.name.clone(),
-                is_variable,
             });
         };
         for (i, variable) in module.variables.iter().enumerate() {
@@ -252,7 +249,7 @@ impl<'a> Linker<'a> {
             }
             match self.variable_names.get(&*variable.name) {
                 Some(id) => new_ids.variables[i] = *id,
-                None if used.variables.contains(&VarId(i as u32)) => add_undefined(&variable.name, true),
+                None if used.variables.contains(&VarId(i as u32)) => add_undefined(&variable.name),
                 None => {}
             }
         }
@@ -262,7 +259,7 @@ impl<'a> Linker<'a> {
             }
             match self.function_names.get(&*function.name) {
                 Some(id) => new_ids.functions[i] = *id,
-                None if used.functions.contains(&FuncId(i as u32)) => add_undefined(&function.name, false),
+                None if used.functions.contains(&FuncId(i as u32)) => add_undefined(&function.name),
                 None => {}
             }
         }

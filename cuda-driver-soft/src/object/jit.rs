@@ -246,19 +246,14 @@ pub(crate) fn link_verbosely(inputs: &[Input], options: &Options, log: &mut Log)
 /// Links modules. Each undefined reference becomes one line of the error log.
 fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     link::link(inputs).map_err(|undefined| {
-        // Driver 580 has an own code for undefined variables.
-        let code = match undefined.iter().all(|reference| reference.is_variable) {
-            true => Error::CUDA_ERROR_UNKNOWN,
-            false => Error::CUDA_ERROR_INVALID_SOURCE,
-        };
         for reference in undefined {
             let text = reference.to_string();
-            let _: Result<()> = fail(log, code, &text);
+            let _: Result<()> = fail(log, Error::CUDA_ERROR_INVALID_SOURCE, &text);
             if is_device_launch(&reference.symbol) {
                 host::log!("kernels that launch kernels (dynamic parallelism) are not supported");
             }
         }
-        code
+        Error::CUDA_ERROR_INVALID_SOURCE
     })
 }
 
