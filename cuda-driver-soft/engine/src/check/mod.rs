@@ -12,12 +12,14 @@
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that a part of a block reaches, and wrong masks |
 //! | `plan` | the instructions of a launch as the checkers see them |
+//! | `checked_launch` | what the workers of a checked launch share, and the states of its blocks and warps |
 //! | `observer` | passes the events of a launch to the checkers |
 //! | `race_finding` | the findings of the race checker |
 
 #![forbid(unsafe_code)]
 
 mod accesses;
+mod checked_launch;
 mod clock;
 mod copies;
 mod finding;

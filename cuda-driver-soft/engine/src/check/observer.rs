@@ -1,8 +1,9 @@
 //! Passes the accesses, barriers and synchronisations of a launch to the checkers.
 
 use super::Checker;
+use super::checked_launch::{BlockState, CheckedLaunch, Key, Rank, WarpState};
 use super::copies::{Copies, WarpCopy};
-use super::finding::{AllocationPlace, Checks, Finding, Place};
+use super::finding::{AllocationPlace, Checks, Finding};
 use super::init::{BlockWritten, Maps, WrittenByOthers, is_simple, is_unwritten};
 use super::lane_maps::LaneMaps;
 use super::lines::{AccessPattern, Patterns};
@@ -16,11 +17,9 @@ use crate::fault::Fault;
 use crate::lanes::{self, FULL, LANES, Mask};
 use crate::memory::warp::RANK_SHIFT;
 use crate::observe::{LaunchObserver, ObservedLaunch, Observer};
-use crate::program::kernel::Kernel;
 use ptx::ir::{BarOp, FuncId, Space};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The bits of an address of shared memory that are the offset in a block.
 const OFFSET: u64 = 0xff_ffff;
@@ -57,120 +56,6 @@ impl Observer for Checker {
             written_by_others: Arc::new(WrittenByOthers::new(launch.shared_bytes)),
             state: Arc::default(),
         })
-    }
-}
-
-/// The state of a launch, kept here while no worker uses it.
-#[derive(Default)]
-struct LaunchState {
-    races: Option<Box<Races>>,
-    patterns: Option<Box<Patterns>>,
-    blocks: HashMap<u64, Box<BlockState>>,
-    findings: HashMap<Key, (Rank, Finding)>,
-}
-
-/// Identifies a finding: the number of its kind (a read of uninitialised memory, a race, a wrong mask, a barrier), and
-/// the lines of its two places, or the line and the function of its only place.
-pub(super) type Key = (u32, [u32; 2]);
-
-/// The order of findings with the same key, of which the first is kept: block and thread.
-pub(super) type Rank = (u64, u32);
-
-#[derive(Clone)]
-pub(super) struct CheckedLaunch {
-    checker: Checker,
-    pub(super) kernel: Arc<Kernel>,
-    pub(super) plans: Arc<Vec<Vec<Plan>>>,
-    /// For each function, the number in the launch of its first decoded instruction.
-    first_sites: Arc<Vec<u32>>,
-    /// For each function, the PTX lines of instructions that are checked.
-    lines: Arc<Vec<HashSet<u32>>>,
-    grid: [u32; 3],
-    block: [u32; 3],
-    cluster: [u32; 3],
-    shared_bytes: u64,
-    /// The part of shared memory that the system reserves.
-    reserved_shared: Option<Range<u64>>,
-    written_by_others: Arc<WrittenByOthers>,
-    state: Arc<Mutex<LaunchState>>,
-}
-
-impl CheckedLaunch {
-    fn state(&self) -> MutexGuard<'_, LaunchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the number of the block with this rank in the cluster that contains `block`.
-    fn block_of_rank(&self, block: [u32; 3], rank: u32) -> u64 {
-        let [x, y, _] = self.cluster;
-        let inside = [rank % x, rank / x % y, rank / x / y];
-        self.number(std::array::from_fn(|i| {
-            block[i] / self.cluster[i] * self.cluster[i] + inside[i]
-        }))
-    }
-
-    /// Records that a block has written the shared memory of all blocks of its cluster.
-    fn written_in_cluster(&self, block: &BlockAt, range: Range<u64>) {
-        for rank in 0..self.cluster.iter().product() {
-            self.written_by_others
-                .add(self.block_of_rank(block.index, rank), range.clone());
-        }
-    }
-
-    /// Returns the number in the grid of the block at these coordinates.
-    fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
-        let [width, height, _] = self.grid.map(u64::from);
-        u64::from(x) + width * (u64::from(y) + height * u64::from(z))
-    }
-
-    /// Returns the coordinates of the block with this number.
-    fn index(&self, number: u64) -> [u32; 3] {
-        let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
-    }
-
-    /// Returns the function and the decoded instruction with this number in the launch.
-    pub(super) fn site(&self, number: u32) -> (u32, u32) {
-        // Functions without code have the number of the next function.
-        let function = self.first_sites.partition_point(|first| *first <= number) - 1;
-        (function as u32, number - self.first_sites[function])
-    }
-
-    /// Returns the function that contains a PTX line.
-    pub(super) fn function_of(&self, line: u32) -> u32 {
-        let functions = self.kernel.loaded().module.functions.iter().zip(0..);
-        let before = functions.filter(|(f, _)| f.code.is_some() && f.line <= line);
-        before.max_by_key(|(f, _)| f.line).map_or(0, |(_, id)| id)
-    }
-
-    pub(super) fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
-        let number = warp * 32 + lane as u32;
-        let [x, y, _] = self.block.map(|n| n.max(1));
-        [number % x, number / x % y, number / x / y]
-    }
-
-    /// Returns the place of a decoded instruction, by function and instruction.
-    pub(super) fn place(
-        &self,
-        (function, pc): (u32, u32),
-        action: String,
-        block: u64,
-        (warp, lane): (u32, usize),
-    ) -> Place {
-        let line = self.plans[function as usize].get(pc as usize).map_or(0, |p| p.line);
-        self.place_of_line(function, line, action, block, (warp, lane))
-    }
-
-    pub(super) fn place_of_line(
-        &self,
-        function: u32,
-        line: u32,
-        action: String,
-        block: u64,
-        (warp, lane): (u32, usize),
-    ) -> Place {
-        let function = self.kernel.loaded().module.functions.get(function as usize);
-        Place::new(function, action, line, self.index(block), self.thread(warp, lane))
     }
 }
 
@@ -219,29 +104,6 @@ impl LaunchObserver for CheckedLaunch {
             self.checker.add_fault(fault, &self.kernel);
         }
     }
-}
-
-/// The state of a block in progress.
-pub(super) struct BlockState {
-    pub(super) at: BlockAt,
-    order: Option<BlockOrder>,
-    written: Option<BlockWritten>,
-    pub(super) warps: Vec<WarpState>,
-    copies: Copies,
-    /// For each barrier, the arrivals since it last opened.
-    arrivals: HashMap<u32, Vec<(u32, BarrierArrival)>>,
-}
-
-/// A warp, for the checkers of synchronisation and races.
-#[derive(Clone, Default)]
-pub(super) struct WarpState {
-    /// Lanes that are threads of the block.
-    pub(super) lanes: Mask,
-    /// True if the next arrival at the cluster's barrier is relaxed.
-    relaxed: bool,
-    /// For each warp-level instruction that waits for lanes: the lanes that have arrived, their mask of members, and
-    /// the function and number of the instruction.
-    pub(super) across: Vec<(Mask, Mask, (u32, u32))>,
 }
 
 /// The checkers of one worker.
