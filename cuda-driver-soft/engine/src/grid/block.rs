@@ -18,9 +18,6 @@ use ptx::ir::{BarOp, BoolOp};
 const BARRIERS: usize = 16;
 /// Index of the cluster's barrier, after the block's own.
 const CLUSTER: usize = BARRIERS;
-/// The share of a warp that is interpreted, in kernels with accesses whose results depend on other threads: the warp
-/// may be spinning on a lock that another one holds, and several may spin in turn before that one continues.
-const SPIN_SHARE: i64 = 128;
 
 /// A block in progress, or a finished one that can be reused.
 pub(crate) struct Block {
@@ -199,7 +196,6 @@ impl Block {
         {
             return outcome;
         }
-        let share = if m.spins { SPIN_SHARE } else { shape.warp_share };
         let mut idle = 0;
         loop {
             let w = self.turn;
@@ -220,7 +216,7 @@ impl Block {
             // Each warp gets its full share, even if less is left of the block's share. Otherwise the order of warps,
             // and so the stores that they see, would depend on how host threads divide the work.
             let issued = m.watch.as_ref().map_or(0, |watch| watch.issued);
-            let pause = self.warps[w].run(m, frames, share);
+            let pause = self.warps[w].run(m, frames, shape.interpreted_share);
             if m.watch.is_some() {
                 self.tell_ran(m, w, issued, &pause);
             }

@@ -44,6 +44,9 @@ const SPIN_SLICE: u64 = COOPERATIVE_PATIENCE;
 /// Backward jumps that a warp may take before the next warp of its block runs, in a kernel whose threads see stores of
 /// other threads: the warp may be waiting for that one. In a kernel that frees memory, a worker can end as often.
 const SPIN_WARP_SHARE: i64 = 1 << 10;
+/// [`SPIN_WARP_SHARE`] of a warp that is interpreted: the warp may be spinning on a lock that another one holds, and
+/// several may spin in turn before that one continues.
+const SPIN_INTERPRETED_SHARE: i64 = 1 << 7;
 /// Bytes of registers, local and shared memory that the clusters in progress may need together, except in a cooperative
 /// launch. At this limit, another one starts only when one of them has finished.
 const ENOUGH_BEGUN: u64 = 1 << 30;
@@ -131,6 +134,11 @@ impl Launch {
         } else {
             SPIN_WARP_SHARE.max((PATIENCE / insts.max(1) as u64) as i64)
         };
+        let interpreted_share = if self.kernel.spins() {
+            SPIN_INTERPRETED_SHARE
+        } else {
+            warp_share
+        };
         let warp_bytes = codes[function.0 as usize]
             .as_ref()
             .map_or(0, |c| u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes));
@@ -155,6 +163,7 @@ impl Launch {
             patience,
             slice,
             warp_share,
+            interpreted_share,
         };
         let queue = BlockQueue::new(
             (clusters, count(cluster)),

@@ -23,6 +23,8 @@ pub(super) struct GridShape {
     pub(super) slice: u64,
     /// Backward jumps that a warp may take before the next warp of its block runs.
     pub(super) warp_share: i64,
+    /// [`warp_share`](Self::warp_share) of a warp that is interpreted.
+    pub(super) interpreted_share: i64,
 }
 
 impl GridShape {
