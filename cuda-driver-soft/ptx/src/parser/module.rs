@@ -195,15 +195,20 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Checks the PTX version and the target that the directive of a function at the current token requires.
+    pub(super) fn require_directive(&mut self) {
+        let requirement = DIRECTIVES.iter().find(|(name, ..)| name.as_bytes() == self.word());
+        if let Some(&(_, feature, ptx, sm)) = requirement {
+            self.require(self.pos(), feature, ptx, sm);
+        }
+    }
+
     /// Parses the directives between a function's parameters and its body.
     fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
         while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
-            let requirement = DIRECTIVES.iter().find(|(name, ..)| name.as_bytes() == self.word());
-            if let Some(&(_, feature, ptx, sm)) = requirement {
-                self.require(pos, feature, ptx, sm);
-            }
+            self.require_directive();
             match self.word() {
                 b".pragma" => {
                     self.pragma()?;

@@ -168,20 +168,14 @@ impl Parser<'_> {
         let params = self.parameters()?;
         let mut noreturn = false;
         while self.token().kind == TokenKind::Dot {
-            let at = self.pos();
             match self.word() {
                 b".noreturn" => {
-                    self.require(at, ".noreturn", 64, 30);
+                    self.require_directive();
                     self.lexer.bump();
                     noreturn = true;
                 }
-                b".abi_preserve" => {
-                    self.require(at, ".abi_preserve", 90, 80);
-                    self.lexer.bump();
-                    self.integer()?;
-                }
-                b".abi_preserve_control" => {
-                    self.require(at, ".abi_preserve_control", 90, 80);
+                b".abi_preserve" | b".abi_preserve_control" => {
+                    self.require_directive();
                     self.lexer.bump();
                     self.integer()?;
                 }
