@@ -60,8 +60,7 @@ impl Graph {
             ));
         }
         let _current = self.enter()?;
-        self.kept().all_of(child.kept());
-        self.kept().context(child.context());
+        child.kept_by(self.kept());
         // SAFETY: all handles are live, and neither graph contains the other: their outermost graphs differ.
         let raw = unsafe { checked::graph_add_child_graph_node(self.as_raw(), &handles(after), child.as_raw()) }?;
         Ok(Node::of(raw, self))
@@ -87,8 +86,7 @@ impl Graph {
             ));
         }
         let _current = self.enter()?;
-        self.kept().all_of(child.kept());
-        self.kept().context(child.context());
+        child.kept_by(self.kept());
         let mut params = CUgraphNodeParams {
             type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
             ..Default::default()
@@ -137,8 +135,7 @@ impl GraphExec {
     #[track_caller]
     pub fn set_child(&self, node: Node<'_>, child: &Graph) -> Result<()> {
         let _current = self.enter()?;
-        self.kept().all_of(child.kept());
-        self.kept().context(child.context());
+        child.kept_by(self.kept());
         // SAFETY: all handles are live.
         unsafe { checked::graph_exec_child_graph_node_set_params(self.as_raw(), node.as_raw(), child.as_raw()) }
     }

@@ -95,7 +95,7 @@ impl Kept {
         self.add(Value::Shared(value));
     }
 
-    /// Keeps the values of another graph, too.
+    /// Keeps the values of another list, too.
     #[inline]
     pub(super) fn all_of(&self, other: &Self) {
         let values = other.lock().map(|values| values.clone());

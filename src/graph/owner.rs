@@ -93,6 +93,13 @@ impl Graph {
         &self.kept
     }
 
+    /// Keeps the values that this graph keeps, and the context in which its nodes run, in the list of another owner.
+    #[inline]
+    pub(super) fn kept_by(&self, other: &Kept) {
+        other.all_of(&self.kept);
+        other.context(self.context());
+    }
+
     /// Makes the context current until the guard is dropped. Does nothing if the context is not known.
     #[inline]
     #[track_caller]

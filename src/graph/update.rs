@@ -47,8 +47,7 @@ impl GraphExec {
             .enter()
             .map_err(|error| GraphError::of_update(error, unknown, ptr::null_mut(), graph))?;
         // Before the call, so that no node ever uses a value that is not kept, even if the call fails midway.
-        self.kept().all_of(graph.kept());
-        self.kept().context(graph.context());
+        graph.kept_by(self.kept());
         // SAFETY: both handles are live; functions, events and host functions of the nodes are kept alive by the graph,
         // or by the caller who captured it.
         unsafe { checked::graph_exec_update(self.as_raw(), graph.as_raw(), &mut info) }.map_err(|error| {
