@@ -99,14 +99,20 @@ fn launch(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
     attributes: Attributes,
+    events: &[Arc<Event>],
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
+    // An event of another context is refused before the kernel is launched.
+    events
+        .iter()
+        .try_for_each(|event| event::check_context(event, &stream))?;
     let checked = launch::check_on(function as usize, shape, &stream);
     let checked = capture::invalidate_on_error(stream.key(), checked)?;
     check_window(&attributes, stream.context.device)?;
     let arguments = arguments(c, &checked, params, extra)?;
     let packed = params.is_null() && !extra.is_null();
-    submit::launch(checked.with(arguments)?, attributes, packed, &stream)
+    submit::launch(checked.with(arguments)?, attributes, packed, &stream)?;
+    events.iter().try_for_each(|event| event::record_on(event, &stream))
 }
 
 /// The attributes of a launch, decoded.
@@ -227,17 +233,7 @@ fn launch_ex(
     gate::healthy()?;
     let config = c.read(config)?;
     let (shape, kept, events) = described(c, &config)?;
-    let hstream = config.hStream;
-    if events.is_empty() {
-        return launch(c, function, shape, hstream, mode, params, extra, kept);
-    }
-    let stream = stream::for_capture(hstream as usize, mode)?;
-    // An event of another context is refused before the kernel is launched.
-    events
-        .iter()
-        .try_for_each(|event| event::check_context(event, &stream))?;
-    launch(c, function, shape, hstream, mode, params, extra, kept)?;
-    events.iter().try_for_each(|event| event::record_on(event, &stream))
+    launch(c, function, shape, config.hStream, mode, params, extra, kept, &events)
 }
 
 /// Launches a kernel on several devices at once. Each entry has a created stream of a different device.
@@ -361,6 +357,7 @@ exports! {
             params,
             extra,
             Attributes::new(),
+            &[],
         )
     }
 
@@ -402,6 +399,7 @@ exports! {
             params,
             std::ptr::null_mut(),
             kept,
+            &[],
         )
     }
 

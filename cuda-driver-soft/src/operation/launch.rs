@@ -242,17 +242,12 @@ pub(crate) fn check(
     {
         return invalid("the kernel requires another block size (.reqntid)");
     }
-    if shape.shared > function.max_dynamic_shared() && shape.cooperative {
-        host::log!(
-            "cooperative launch of `{}`: {} bytes of dynamic shared memory exceed \
-             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
-            function.kernel.name(),
-            shape.shared
-        );
-        return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    }
     if shape.shared > function.max_dynamic_shared() {
-        return invalid("the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES");
+        let refused = invalid("the dynamic shared memory exceeds CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES");
+        return match shape.cooperative {
+            true => Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE),
+            false => refused,
+        };
     }
     let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
     if shared > u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
