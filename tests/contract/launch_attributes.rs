@@ -160,6 +160,17 @@ fn access_policy_windows_of_launches() {
     ok!(cuStreamDestroy(stream));
 }
 
+/// Returns the attribute `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT` (7) or `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`.
+fn with_event(id: u32, event: CUevent) -> CUlaunchAttribute {
+    let mut asked = attribute(id, 0);
+    if id == 7 {
+        asked.value.programmaticEvent.event = event;
+    } else {
+        asked.value.launchCompletionEvent.event = event;
+    }
+    asked
+}
+
 #[test]
 fn a_launch_records_an_event() {
     if driver_version() < 12030 {
@@ -175,19 +186,13 @@ fn a_launch_records_an_event() {
     let flag = flag.cast::<u32>();
     assert_eq!(launch(write, stream, memory, 1, attribute(0, 0)), 0);
     ok!(cuStreamSynchronize(stream));
-    // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT.
     for (turn, id) in [7, 12].into_iter().enumerate() {
         let mut event = ptr::null_mut();
         ok!(cuEventCreate(&raw mut event, 2));
         // SAFETY: page-locked memory of this test, which only the device reads meanwhile.
         unsafe { flag.write_volatile(0) };
         ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
-        let mut asked = attribute(id, 0);
-        if id == 7 {
-            asked.value.programmaticEvent.event = event;
-        } else {
-            asked.value.launchCompletionEvent.event = event;
-        }
+        let asked = with_event(id, event);
         let value = turn as u32 + 5;
         assert_eq!(launch(write, stream, memory, value, asked), 0, "{id}");
         assert_eq!(call!(cuEventQuery(event)).0, 600, "{id}");
@@ -210,12 +215,7 @@ fn a_launch_records_an_event() {
     gpu.write(memory, &[1_u32]);
     for id in [7, 12] {
         for event in [event, ptr::null_mut()] {
-            let mut asked = attribute(id, 0);
-            if id == 7 {
-                asked.value.programmaticEvent.event = event;
-            } else {
-                asked.value.launchCompletionEvent.event = event;
-            }
+            let asked = with_event(id, event);
             c.is(
                 400,
                 &format!("attribute {id}, event {event:?}"),

@@ -379,23 +379,15 @@ exports! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::foreign_use;
     use crate::object::stream::StreamRef;
-    use crate::object::{device, foreign_use};
     use crate::queue::streams::QueueId;
     use crate::queue::work::Work;
 
     #[test]
     fn unregistered_memory_leaves_no_record_of_its_uses() {
-        device::set_all(device::from_environment().unwrap());
-        let new_context = || context::make(0, device::get(0).unwrap(), false);
-        let (owner, mut block) = (new_context(), vec![0_u8; 4096]);
-        let stream = StreamRef {
-            context: new_context(),
-            green: 0,
-            queue: QueueId::Legacy,
-            flags: 0,
-            priority: 0,
-        };
+        let (owner, mut block) = (context::for_test(), vec![0_u8; 4096]);
+        let stream = StreamRef::of_default(context::for_test(), QueueId::Legacy);
         // SAFETY: the block lives until the end of the test, which unregisters it.
         unsafe { address_space().register_host(block.as_mut_ptr(), 4096, owner.id(), false) }.unwrap();
         let address = block.as_ptr() as u64;

@@ -104,22 +104,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::object::context;
     use crate::object::stream::StreamRef;
-    use crate::object::{context, device};
     use crate::queue::streams::QueueId;
     use crate::queue::work::Work;
 
     #[test]
     fn memory_that_a_node_frees_during_the_wait_stays_the_graphs() {
         static RELEASED: AtomicBool = AtomicBool::new(false);
-        device::set_all(device::from_environment().unwrap());
-        let stream = StreamRef {
-            context: context::make(0, device::get(0).unwrap(), false),
-            green: 0,
-            queue: QueueId::Legacy,
-            flags: 0,
-            priority: 0,
-        };
+        let stream = StreamRef::of_default(context::for_test(), QueueId::Legacy);
         let memory = GraphMemory::new(&stream.context, 64).unwrap();
         memory.begin_use();
         // A launch of a free node: the memory is freed for other calls at once, and its bytes when the work runs.

@@ -67,15 +67,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::object::device;
     use crate::queue::streams::QueueId;
     use crate::queue::work::Work;
 
     #[test]
     fn a_library_is_unloaded_even_if_a_context_ends_during_the_wait() {
         static RELEASED: AtomicBool = AtomicBool::new(false);
-        device::set_all(device::from_environment().unwrap());
-        let context = context::make(0, device::get(0).unwrap(), false);
+        let context = context::for_test();
         let text = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
         let image = Image::Text(text.to_vec());
         let handle = library::load(image, jit::Options::default(), &mut Log::default()).unwrap();

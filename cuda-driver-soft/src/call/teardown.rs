@@ -122,23 +122,16 @@ mod tests {
     use cuda_driver_sys::CUlaunchAttributeID;
 
     use super::*;
-    use crate::object::device;
     use crate::object::stream::StreamRef;
     use crate::object::stream_attribute::StreamAttributeValue::Number;
     use crate::queue::streams::QueueId;
 
     #[test]
     fn attributes_of_default_streams_end_with_their_context() {
-        device::set_all(device::from_environment().unwrap());
-        let context = context::make(0, device::get(0).unwrap(), false);
+        let context = context::for_test();
         let policy = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY;
-        let streams = [QueueId::Legacy, QueueId::of_this_thread()].map(|queue| StreamRef {
-            context: context.clone(),
-            green: 0,
-            queue,
-            flags: 0,
-            priority: 0,
-        });
+        let streams =
+            [QueueId::Legacy, QueueId::of_this_thread()].map(|queue| StreamRef::of_default(context.clone(), queue));
         for stream in &streams {
             stream_attribute::set(stream, policy, Number(2)).unwrap();
             assert_eq!(stream_attribute::get(stream, policy), Ok(Number(2)));

@@ -536,12 +536,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::object::device;
 
     #[test]
     fn a_destroyed_mipmapped_array_gets_no_new_levels() {
-        device::set_all(device::from_environment().unwrap());
-        let context = context::make(0, device::get(0).unwrap(), false);
+        let context = context::for_test();
         let descriptor = ArrayDescriptor {
             width: 8,
             height: 8,

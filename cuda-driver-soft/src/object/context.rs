@@ -190,6 +190,13 @@ pub(crate) fn make(flags: u32, device: &'static Device, primary: bool) -> Arc<Co
     insert(flags, device, primary, None)
 }
 
+/// Creates a context on the first device, for a test.
+#[cfg(test)]
+pub(crate) fn for_test() -> Arc<Context> {
+    device::set_all(device::from_environment().unwrap());
+    make(0, device::get(0).unwrap(), false)
+}
+
 /// Creates the context of a green context. Calls that create or look up objects use `primary` instead of it.
 pub(crate) fn make_green(primary: &Arc<Context>) -> Arc<Context> {
     insert(primary.flags(), primary.device, false, Some(primary.clone()))

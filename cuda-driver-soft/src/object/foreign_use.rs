@@ -108,25 +108,19 @@ pub(crate) fn has_record(allocation: &Allocation) -> bool {
 mod tests {
     use super::*;
     use crate::object::managed::Location;
-    use crate::object::{context, device, virtual_memory as vmm};
+    use crate::object::{context, virtual_memory as vmm};
     use crate::queue::work::Work;
     use engine::memory::address_space;
 
     #[test]
     fn an_unmapped_range_leaves_no_record() {
-        device::set_all(device::from_environment().unwrap());
+        let context = context::for_test();
         let base = vmm::reserve(vmm::GRANULE, 0, 0).unwrap();
         let handle = vmm::create(Location::Device(0), vmm::GRANULE, false, false).unwrap();
         vmm::map_memory(base, vmm::GRANULE, 0, handle).unwrap();
         let allocation = address_space().find(base).unwrap();
         // No context owns mapped memory, so each use of it is recorded.
-        let stream = StreamRef {
-            context: context::make(0, device::get(0).unwrap(), false),
-            green: 0,
-            queue: QueueId::Legacy,
-            flags: 0,
-            priority: 0,
-        };
+        let stream = StreamRef::of_default(context, QueueId::Legacy);
         note(&allocation, &stream, stream.submit(&[], Work::Join, 0));
         assert!(has_record(&allocation));
         vmm::unmap(base, vmm::GRANULE).unwrap();

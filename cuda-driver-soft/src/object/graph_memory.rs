@@ -260,18 +260,13 @@ mod tests {
     use super::*;
     use crate::object::context;
 
-    fn new_context() -> Arc<Context> {
-        device::set_all(device::from_environment().unwrap());
-        context::make(0, device::get(0).unwrap(), false)
-    }
-
     fn is_kept(memory: &GraphMemory) -> bool {
         known().allocated.contains_key(&memory.id)
     }
 
     #[test]
     fn a_use_that_begins_while_another_ends_is_recorded() {
-        let memory = GraphMemory::new(&new_context(), 64).unwrap();
+        let memory = GraphMemory::new(&context::for_test(), 64).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -288,7 +283,7 @@ mod tests {
 
     #[test]
     fn memory_of_an_ended_context_leaves_its_address() {
-        let context = new_context();
+        let context = context::for_test();
         let memory = GraphMemory::new(&context, 64).unwrap();
         let has_address = || at(memory.address).is_some_and(|found| Arc::ptr_eq(&found, &memory));
         memory.begin_use();
@@ -302,7 +297,7 @@ mod tests {
         memory.begin_use();
         assert!(!has_address() && !is_kept(&memory));
         // The end of the uses does not hide memory that was given the address meanwhile.
-        let other = new_context();
+        let other = context::for_test();
         let others = [(); 64].map(|()| memory::allocate(&other, AllocationKind::Device, 64).unwrap());
         memory.end_use();
         memory.end_use();

@@ -181,14 +181,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::object::device;
     use crate::object::jit::{self, Log, Options};
     use image::Image;
 
     #[test]
     fn an_unloaded_module_gets_no_new_functions() {
-        device::set_all(device::from_environment().unwrap());
-        let context = context::make(0, device::get(0).unwrap(), false);
+        let context = context::for_test();
         let text = b".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k() { ret; }\n";
         let image = Image::Text(text.to_vec());
         let compiled = jit::compile(&image, &Options::default(), context.device, &mut Log::default()).unwrap();

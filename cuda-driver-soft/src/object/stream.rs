@@ -145,6 +145,18 @@ pub(crate) fn remove(stream: &Stream) -> Result<()> {
 }
 
 impl StreamRef {
+    /// Returns the legacy or the per-thread stream of a context, for a test.
+    #[cfg(test)]
+    pub(crate) fn of_default(context: Arc<Context>, queue: QueueId) -> Self {
+        Self {
+            context,
+            green: 0,
+            queue,
+            flags: 0,
+            priority: 0,
+        }
+    }
+
     /// Appends work to the stream; it also runs after `after`. `cost` estimates its duration in nanoseconds.
     pub(crate) fn submit(&self, after: &[TaskId], work: Work, cost: u64) -> TaskId {
         self.context.queues().submit(self.queue, after, work, cost)
