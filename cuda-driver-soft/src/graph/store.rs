@@ -437,11 +437,12 @@ impl GraphStore {
         }
         let mut graphs = vec![graph];
         while let Some(graph) = graphs.pop() {
-            if !self.graph(graph)?.conditionals.is_empty() {
+            let graph = self.graph(graph)?;
+            if !graph.conditionals.is_empty() {
                 host::log!("cannot copy a graph with conditional handles");
                 return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
             }
-            for handle in &self.graph(graph)?.nodes {
+            for handle in &graph.nodes {
                 match &self.node(*handle)?.operation {
                     operation if operation.is_memory() => {
                         host::log!("cannot copy a graph that allocates or frees memory");

@@ -112,9 +112,7 @@ impl Multiprocessors {
             each,
         })
     }
-}
 
-impl Multiprocessors {
     /// Splits off a group for each request, in order, and returns the groups and the remainder. A group has 0
     /// multiprocessors if the request asks for as many as there are, and there are too few.
     ///

@@ -5,8 +5,8 @@
 //! chains as streams. The place of a task gives, for each chain, the number of the last task in the chain that it is
 //! ordered after. All threads of the host count as ordered among themselves. From its submission on, a host function and
 //! the tasks before it count as tasks that the host has waited for, because the function may tell the host that they are
-//! done. The place of work after conditions and conditional nodes is incomplete, and work in
-//! conditional nodes has no place, because the order is not known when the work is submitted.
+//! done. The place of work after conditions and conditional nodes is incomplete, and work in conditional nodes has no
+//! place, because the order is not known when the work is submitted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
