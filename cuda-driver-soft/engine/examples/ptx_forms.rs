@@ -9,7 +9,7 @@ use ptx::{Limits, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The maximum number of kernels in one module.
+/// The maximum number of kernels in one module, one kernel for each sample.
 const CHUNK: usize = 2000;
 
 fn main() -> std::process::ExitCode {
@@ -21,7 +21,8 @@ fn main() -> std::process::ExitCode {
     let old =
         |s: &Sample| ["shfl.", "vote."].iter().any(|root| s.opcode.starts_with(root)) && !s.opcode.contains(".sync");
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
-    // Some of the other instructions exist only for sm_90a.
+    // The others are loaded for sm_90a, for which alone some of them exist, or for sm_100 if they need a later
+    // architecture than sm_90.
     let table = ptx::table_rows();
     let (newest, new): (Vec<Sample>, Vec<Sample>) = new.into_iter().partition(|sample| table[sample.row].sm > 90);
     let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90a", chunk));

@@ -1,6 +1,8 @@
 //! Loads PTX files as the software driver does.
 //!
-//! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors; or the times of loading and lowering, and the warnings.
+//! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors of each file or, if there are none, the times of loading
+//! and lowering, and the warnings.
+//!
 //! Options apply to the files after them: `--ir` prints the intermediate representation, `--run` the instructions that
 //! cannot be run, and `--sm` sets the device's architecture.
 

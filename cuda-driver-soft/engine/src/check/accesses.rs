@@ -1,4 +1,4 @@
-//! Collects the global memory that a launch accesses.
+//! Collects the global memory that a launch accesses, for the check of races between launches and other work.
 
 use super::footprint::{Footprint, Who};
 use super::observer::MOST_BYTES;
@@ -21,7 +21,7 @@ pub fn footprint_of_launch(on_end: impl FnOnce(Footprint) + Send + 'static) -> O
     Observers::of(Arc::new(Accesses(Mutex::new(Some(Box::new(on_end))))))
 }
 
-/// The observer of one launch: the function that receives the footprint, until the launch begins.
+/// The observer of one launch. Until the launch begins, it holds the function that receives the footprint.
 struct Accesses(Mutex<Option<OnEnd>>);
 
 impl Observer for Accesses {
@@ -40,18 +40,22 @@ impl Observer for Accesses {
     }
 }
 
+/// The state of an observed launch, which its workers share.
 struct Shared {
     plans: Vec<Vec<Plan>>,
     /// Number of threads of a block in each dimension.
     block: [u32; 3],
     /// The accesses of the launch. A worker takes them out while it runs.
     footprint: Mutex<Footprint>,
+    /// Receives the footprint; `None` once the launch has ended.
     on_end: Mutex<Option<OnEnd>>,
 }
 
+/// The observer of a launch that has begun.
 struct LaunchAccesses(Arc<Shared>);
 
 impl Shared {
+    /// Takes the footprint out, and leaves an empty one.
     fn take(&self) -> Footprint {
         std::mem::take(&mut *self.footprint.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -74,6 +78,7 @@ impl LaunchObserver for LaunchAccesses {
     }
 }
 
+/// The observer of one worker of the launch.
 struct AccessWorker {
     launch: Arc<Shared>,
     footprint: Footprint,

@@ -1,4 +1,4 @@
-//! A launch that is checked: what its workers share, and the states of its blocks and warps.
+//! A launch that is checked: the state that its workers share, and the states of its blocks and warps.
 
 use super::Checker;
 use super::copies::Copies;
@@ -31,18 +31,24 @@ pub(super) type Key = (u32, [u32; 2]);
 /// The order of findings with the same key, of which the first is kept: block and thread.
 pub(super) type Rank = (u64, u32);
 
+/// A launch that is checked. Clones, one for each worker, share the state.
 #[derive(Clone)]
 pub(super) struct CheckedLaunch {
     pub(super) checker: Checker,
     pub(super) kernel: Arc<Kernel>,
+    /// The checkers' view of the instructions, by function and decoded instruction.
     pub(super) plans: Arc<Vec<Vec<Plan>>>,
     /// For each function, the number in the launch of its first decoded instruction.
     pub(super) first_sites: Arc<Vec<u32>>,
     /// For each function, the PTX lines of instructions that are checked.
     pub(super) lines: Arc<Vec<HashSet<u32>>>,
+    /// Number of blocks of the grid in each dimension.
     pub(super) grid: [u32; 3],
+    /// Number of threads of a block in each dimension.
     pub(super) block: [u32; 3],
+    /// Number of blocks of a cluster in each dimension.
     pub(super) cluster: [u32; 3],
+    /// Bytes of a block's shared memory.
     pub(super) shared_bytes: u64,
     /// The part of shared memory that the system reserves.
     pub(super) reserved_shared: Option<Range<u64>>,
@@ -98,6 +104,7 @@ impl CheckedLaunch {
         before.max_by_key(|(f, _)| f.line).map_or(0, |(_, id)| id)
     }
 
+    /// Returns the coordinates in the block of a lane of a warp.
     pub(super) fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
         let number = warp * 32 + lane as u32;
         let [x, y, _] = self.block.map(|n| n.max(1));
@@ -116,6 +123,7 @@ impl CheckedLaunch {
         self.place_of_line(function, line, action, block, (warp, lane))
     }
 
+    /// Returns the place of a PTX line of a function.
     pub(super) fn place_of_line(
         &self,
         function: u32,
@@ -129,10 +137,12 @@ impl CheckedLaunch {
     }
 }
 
-/// The state of a block in progress.
+/// The state of a block that has started and not ended.
 pub(super) struct BlockState {
     pub(super) at: BlockAt,
+    /// `None` without the check for races.
     pub(super) order: Option<BlockOrder>,
+    /// `None` without the check for uninitialised reads.
     pub(super) written: Option<BlockWritten>,
     pub(super) warps: Vec<WarpState>,
     pub(super) copies: Copies,

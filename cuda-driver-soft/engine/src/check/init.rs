@@ -97,7 +97,7 @@ impl WrittenByOthers {
     }
 }
 
-/// The allocations of device memory that a worker looked up last.
+/// The tracked allocations of device memory that a worker looked up last.
 #[derive(Debug, Default)]
 pub(super) struct Maps {
     recent: Vec<RecentMap>,
@@ -108,7 +108,7 @@ pub(super) struct Maps {
 struct RecentMap {
     map: Arc<WrittenMap>,
     known: KnownRange,
-    /// The value of [`WrittenMap::clearings`] when `known` was last empty.
+    /// The value of [`WrittenMap::clearings`] when `known` was last emptied.
     clearings: u64,
 }
 
@@ -217,8 +217,8 @@ impl Maps {
     }
 }
 
-/// Returns true if an access inside a range needs no check and no record: it reads bytes that need not be written, or
-/// all bytes of the range are written. Otherwise the lanes must be checked one by one.
+/// Returns true if an access inside a range needs no check and no record: it reads bytes that need not have been
+/// written, or all bytes of the range have been. Otherwise the lanes must be checked one by one.
 pub(super) fn is_simple(
     bits: &Bits,
     known: &mut KnownRange,

@@ -1,4 +1,5 @@
-//! The memory that a warp accesses, by the pattern of its addresses.
+//! The memory that a warp accesses, by the pattern of its addresses. Most instructions access memory in few patterns,
+//! so the lines of shadow memory that a pattern covers are computed once.
 
 use super::lane_maps::{LaneMaps, MapId, Units};
 use super::shadow::{LINE, is_row};

@@ -7,12 +7,12 @@
 //! | `clock`, `order` | the order of threads: vector clocks, barriers, fences |
 //! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
 //! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, races with them |
-//! | `accesses`, `footprint`, `history` | the memory that launches and other work access, and races between them |
+//! | `accesses`, `footprint`, `history` | global memory that launches and other work access, and races between them |
 //! | `copies` | copies of `cp.async` that threads have not waited for |
 //! | `init` | the bytes that were written |
-//! | `sync` | barriers that a part of a block reaches, and wrong masks |
+//! | `sync` | barriers that only a part of a block reaches, and wrong masks |
 //! | `plan` | the instructions of a launch as the checkers see them |
-//! | `checked_launch` | what the workers of a checked launch share, and the states of its blocks and warps |
+//! | `checked_launch` | the state that the workers of a checked launch share, and the states of its blocks and warps |
 //! | `observer` | passes the events of a launch to the checkers |
 //! | `race_finding` | the findings of the race checker |
 

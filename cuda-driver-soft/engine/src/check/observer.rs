@@ -315,7 +315,7 @@ impl CheckWorker {
     }
 
     /// Records a write of unknown size to shared memory: all memory from the address on counts as written. If the write
-    /// goes to another block or is multicast, it does so in each block of the cluster.
+    /// goes to another block or is multicast, this memory counts as written in each block of the cluster.
     fn write_of_unknown_size(&self, block: &BlockState, (mask, addresses): (Mask, &[u64; LANES]), plan: &AccessPlan) {
         let Some(written) = &block.written else { return };
         for lane in lanes::iter(mask) {

@@ -54,7 +54,7 @@ pub(super) struct AccessPlan {
     pub(super) strong: Strength,
     /// For a release, which needs no fence, the threads to which it publishes the accesses before it.
     pub(super) release: Option<Reach>,
-    /// The stored values: rows of the elements, bytes per lane of a row, and bytes of an element in memory.
+    /// For a store with known values: rows of the elements, bytes per lane of a row, and bytes of an element in memory.
     pub(super) values: Option<([Slot; 4], u8, u8)>,
     /// Bytes of one element, for the check of written bytes; 0 if the whole access is one element.
     pub(super) element: u32,

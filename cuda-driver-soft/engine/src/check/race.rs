@@ -27,7 +27,7 @@ pub(super) fn shared_address(block: u32, offset: u64) -> u64 {
     SHARED | u64::from(block) << SHARED_BITS | offset & ((1 << SHARED_BITS) - 1)
 }
 
-/// Returns the block and the offset of shared memory at an address of the shadow.
+/// Returns the block and the offset of shared memory at an address of the shadow; `None` for global memory.
 pub(super) fn shared_offset(address: u64) -> Option<(u32, u64)> {
     let offset = address & ((1 << SHARED_BITS) - 1);
     (address & SHARED != 0).then_some(((address >> SHARED_BITS) as u32, offset))
@@ -89,8 +89,8 @@ impl Races {
         self.clusters.entry(number).or_default()
     }
 
-    /// Removes the accesses to the shared memory of a block, and what its threads have published only to each other.
-    /// Call it when all blocks of the cluster have ended.
+    /// Removes the accesses to the shared memory of a block, and the moments that its threads have published only to
+    /// each other, or only to the cluster whose first block it is. Call this when all blocks of the cluster have ended.
     pub(super) fn end_block(&mut self, block: u32, shared_bytes: u64) {
         let bytes = shared_bytes.min(1 << SHARED_BITS);
         self.shadow.forget(shared_address(block, 0), bytes);
@@ -331,7 +331,7 @@ impl Races {
 }
 
 /// Returns the word that all lanes of a row store, if it is known and the same for all. The values of other rows are
-/// not kept: their stamp has one value.
+/// not kept, because the one stamp of a row has room for one value.
 fn same_value(values: &dyn Values) -> Option<u32> {
     let value = values.get(0, 0, 4)?;
     (1..LANES)

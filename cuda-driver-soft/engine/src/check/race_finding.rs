@@ -1,4 +1,4 @@
-//! Makes the findings of the race checker.
+//! Turns the conflicts that the race checker detects into findings.
 
 use super::finding::{AllocationPlace, Checks, Finding};
 use super::observer::CheckWorker;

@@ -78,7 +78,7 @@ impl Stamp {
 }
 
 /// The number of reads that a cell keeps. If more warps read a location without order, the cell keeps only some of the
-/// reads; a write that is not ordered after the others is rarely ordered after all kept ones.
+/// reads. Few races are missed: a write that is unordered with a dropped read is rarely ordered after all kept ones.
 pub(super) const READS: usize = 3;
 
 /// The last accesses to a location.

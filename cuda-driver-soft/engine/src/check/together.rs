@@ -1,4 +1,5 @@
-//! Checks and records accesses to a line of shadow memory whose units are treated together.
+//! Checks and records accesses to a line of shadow memory whose units are treated together. If an access may race, its
+//! units are checked one by one instead.
 
 use super::lane_maps::{LaneMaps, MapId, Units, bytes_of};
 use super::lines::LineAccess;
@@ -46,7 +47,7 @@ pub(super) fn is_harmless(
     })
 }
 
-/// Records an access to a line at an address.
+/// Records an access to a line, which starts at the address `start`. [`is_harmless`] has returned true for the access.
 pub(super) fn record(
     line: &mut Line,
     (access, start): (&LineAccess, u64),

@@ -243,7 +243,7 @@ impl LaneAddresses {
 /// Limit on the constants that compiled code reads from its context.
 pub(crate) const MOST_UNIFORMS: usize = 32;
 
-/// The state that compiled code reads and writes, by offset.
+/// The state that compiled code reads and writes. The code names the fields by their offsets.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CompiledContext {
@@ -315,7 +315,7 @@ pub(crate) struct CompiledContext {
     pub(crate) interpret: Interpret,
     /// The instruction that raised a fault.
     pub(crate) fault_at: u32,
-    /// The lanes of the group.
+    /// The lanes of the group, as lanes of the warp.
     pub(crate) mask: u32,
     /// The code with which each group continues: after the last site at which all groups have met, or the entry if
     /// there was none.
@@ -334,7 +334,7 @@ pub(crate) struct CompiledContext {
     pub(crate) faulty: [u32; 2],
     /// The lanes of the group that run, from bit 0 on: all bits if all of them do, none while all lanes wait.
     pub(crate) active: u32,
-    /// The place to which stores of lanes that do not run go.
+    /// Receives the stores of lanes that do not run. Nothing reads it.
     pub(crate) unread: [u64; 2],
     /// The lanes of the group that wait, by number of the place in [`Compiled::waits`].
     pub(crate) waiting: [u32; MOST_WAITS],

@@ -1,8 +1,8 @@
-//! Counts the instructions of a compiled kernel by the way in which they run.
+//! Counts the instructions of a compiled kernel by the way in which they run: as machine code, or by the interpreter.
 
 #![forbid(unsafe_code)]
 
-/// Number of times that each loop is assumed to run.
+/// Number of rounds that each loop is assumed to run.
 const ROUNDS: u64 = 8;
 /// Nesting depth of loops beyond which the weight of instructions does not grow.
 const MOST_NESTING: u32 = 5;

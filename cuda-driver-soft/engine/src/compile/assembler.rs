@@ -214,8 +214,8 @@ impl When {
 pub(super) struct Assembler {
     code: Vec<u8>,
     labels: Vec<Option<usize>>,
-    /// The end of each jump and each [`address_of`](Self::address_of), which is the end of its distance, and the
-    /// target.
+    /// The end of each jump and each [`address_of`](Self::address_of), and its target. The distance to the target is in
+    /// the four bytes before the end.
     jumps: Vec<(usize, Label)>,
     /// Labels of [`jump_always`](Self::jump_always).
     always: HashSet<Label>,
@@ -270,7 +270,7 @@ impl Assembler {
         }
     }
 
-    /// Adds an instruction of a kind that is rare.
+    /// Adds an instruction that has no [form](encoding), so that iced-x86 encodes it.
     fn push_rare(&mut self, instruction: Option<Instruction>) {
         let at = self.code.len() as u64;
         match instruction.and_then(|instruction| encoding::encoded_at(&instruction, at)) {
@@ -541,7 +541,7 @@ impl Assembler {
         self.push(code, &[to.operand(), from]);
     }
 
-    /// Tests a bit of 32 bits in memory. The condition is `AboveOrEqual` if it is 0.
+    /// Tests a bit of 32 bits in memory. [`When::AboveOrEqual`] holds if the bit is 0, [`When::Below`] if it is 1.
     pub(super) fn test_bit(&mut self, from: Mem, bit: u32) {
         self.push(
             Code::Bt_rm32_imm8,
