@@ -314,7 +314,8 @@ pub enum FaultKind {
         /// The instruction in PTX, with its modifiers.
         opcode: String,
     },
-    /// The host ran out of memory for the state of a block.
+    /// The host has no memory for the state of a block, or the running kernels have reached their common limit: half of
+    /// the host's memory.
     OutOfMemory,
 }
 

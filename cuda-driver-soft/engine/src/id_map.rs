@@ -23,8 +23,8 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, value: u64) {
-        // The multiplier is the fractional part of the golden ratio. It spreads neighbouring keys over the upper bits,
-        // which are folded into the lower ones.
+        // The multiplier is the fractional part of the golden ratio, times 2^64. It spreads neighbouring keys over the
+        // upper bits, which are folded into the lower ones.
         let product = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.0 = product ^ product >> 32;
     }

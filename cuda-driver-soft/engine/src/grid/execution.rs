@@ -42,7 +42,8 @@ const COOPERATIVE_PATIENCE: u64 = 1 << 11;
 /// usually waits, and the one that it waits for may be the last to continue.
 const SPIN_SLICE: u64 = COOPERATIVE_PATIENCE;
 /// Backward jumps that a warp may take before the next warp of its block runs, in a kernel whose threads see stores of
-/// other threads: the warp may be waiting for that one. In a kernel that frees memory, a worker can end as often.
+/// other threads: the warp may be waiting for that one. A kernel that uses the heap has the same limit, because
+/// its worker can end to release freed memory only when the warp pauses.
 const SPIN_WARP_SHARE: i64 = 1 << 10;
 /// [`SPIN_WARP_SHARE`] of a warp that is interpreted: the warp may be spinning on a lock that another one holds, and
 /// several may spin in turn before that one continues.

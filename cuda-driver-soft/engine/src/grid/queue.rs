@@ -291,8 +291,8 @@ impl BlockQueue {
         self.count_done(1);
     }
 
-    /// Cancels the clusters from `number` on that have not started or are parked. Those from `next` on are all among
-    /// them, because a cluster that faults was taken before.
+    /// Cancels the clusters from `number` on that have not started or are parked. The cluster `number` was taken from
+    /// the queue, so `number` is below `next`, and all clusters from `next` on are cancelled.
     pub(crate) fn cancel_from(&self, number: u64) {
         self.limit.fetch_min(number, Ordering::Relaxed);
         let mut waiting = self.lock();

@@ -34,8 +34,9 @@ pub struct Launch {
 /// The way in which kernels run. Results are the same, unless a kernel has data races.
 ///
 /// The reported fault is the same, too, with two exceptions. If the lanes of a warp diverge and the interpreter would
-/// suspend the warp, which it does after 1,024 backward jumps, another warp of the block may reach its fault first. In
-/// loops that jump back to their head from several places, the fault may be that of another lane of the warp.
+/// suspend the warp, another warp of the block may reach its fault first. The interpreter suspends a warp after 128
+/// backward jumps if threads of the kernel wait for other threads, otherwise after 1,024 or more. In loops that jump
+/// back to their head from several places, the fault may be that of another lane of the warp.
 ///
 /// Until a fault ends a compiled kernel, the lanes after the faulty one may run further than in the interpreter. This
 /// can be observed only in host memory.

@@ -79,7 +79,7 @@ pub struct Allocation {
     pub id: u64,
     /// The kind of memory.
     pub kind: AllocationKind,
-    /// The context that it belongs to, as given to [`AddressSpace::alloc`](super::AddressSpace::alloc).
+    /// The context that the allocation belongs to, as given to [`AddressSpace::alloc`](super::AddressSpace::alloc).
     pub owner: u64,
     /// The accesses that kernels and fills may do.
     pub access: Access,

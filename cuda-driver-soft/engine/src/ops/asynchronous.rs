@@ -1,7 +1,7 @@
 //! Asynchronous copies from global to shared memory, and the mbarriers that programs wait on: `cp.async` and
 //! `mbarrier`.
 //!
-//! A copy completes with its instruction, so a wait for copies has nothing to do.
+//! A copy completes with its instruction, so instructions that wait for copies do nothing.
 
 use crate::code::handlers::{Body, Copies, Handlers, Rare};
 use crate::code::inst::{Flow, Inst};
@@ -203,7 +203,7 @@ impl Body for Mbarrier {
                 CompleteTx => object::complete_tx(before, count),
                 Arrive | CopiesArriveNoInc => object::arrive(before, count),
                 // Without `.noinc`, the instruction adds one to the pending count, and the completion of the copies
-                // subtracts it again. The copies are complete, so both happen at once.
+                // subtracts one again. The copies are complete already, so the object does not change.
                 CopiesArrive => before,
                 ArriveExpectTx => object::arrive(object::expect_tx(before, count), 1),
                 ArriveDrop => object::arrive_drop(before, count),

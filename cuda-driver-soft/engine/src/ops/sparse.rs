@@ -49,7 +49,8 @@ fn position(ty: Type, row: usize, group: usize) -> (usize, usize) {
 pub(super) fn places(file: &mut RegFile, metadata: Slot, mma: &Mma) -> Vec<Vec<usize>> {
     let columns = group(mma.a);
     let groups = usize::from(mma.shape[2]) / columns;
-    // The number of lanes, of each four, that supply metadata: each lane has eight groups of 4 bits.
+    // The number of lanes, of each four, that supply metadata: four lanes hold two rows of A, and one lane has the
+    // metadata of eight groups, with 4 bits for each.
     let lanes = (2 * groups).div_ceil(8);
     let first = usize::from(mma.sparse.unwrap_or(0)) * lanes;
     let mut row = |row: usize| -> Vec<usize> {

@@ -239,7 +239,7 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
     }
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert!(!ended.is_finished(), "work is in flight that may access the memory");
-    // Enter only now: before, the thread could have removed the registration without beginning a new epoch.
+    // Enter only now: earlier, the thread may have removed the registration without having begun a new epoch.
     let later = space.enter();
     drop(work);
     // Work that began after the free cannot find the registration, so the free does not wait for it.
