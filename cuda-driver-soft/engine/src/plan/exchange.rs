@@ -32,7 +32,8 @@ enum Stores {
     Others,
 }
 
-/// The kinds of the last access to shared memory since the last barrier.
+/// The kind of the latest access to shared memory since the last barrier. Both flags are true if it is a load on one
+/// path to this point and a store on another.
 #[derive(Clone, PartialEq, Default)]
 struct Last {
     load: bool,

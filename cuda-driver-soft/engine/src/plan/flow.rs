@@ -9,7 +9,8 @@ pub(crate) struct Flow {
     /// The immediate dominator of each block. `None` for the first block, and for unreachable ones.
     pub(crate) dominator: Vec<Option<usize>>,
     /// The immediate post-dominator of each block: the first block after it that all its lanes reach, unless they
-    /// fault or exit in a call. `None` if there is none before the end of the function, and for endless loops.
+    /// fault, exit in a call, or stay in an endless loop. `None` if there is none before the end of the function, and
+    /// for blocks from which no path leads to the end.
     pub(crate) post_dominator: Vec<Option<usize>>,
     /// The natural loops. An inner loop comes before the loops around it.
     pub(crate) loops: Vec<Loop>,

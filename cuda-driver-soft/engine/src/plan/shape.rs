@@ -86,7 +86,7 @@ struct Value {
     align: u32,
     /// No lane has a larger value. `u64::MAX` if nothing is known.
     most: u64,
-    /// The value of all lanes.
+    /// The constant that is the value of all lanes; `None` if no constant is known.
     constant: Option<u64>,
 }
 
@@ -641,6 +641,7 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// Returns the product of two 32-bit values in 64 bits, one of which must be a constant; `ANY` otherwise.
     fn wide_product(&self, inst: &Inst, ty: Type, a: Value, b: Value) -> Found {
         let narrow = |operand: &Operand| match operand {
             Operand::Reg(reg) => self.source.class(*reg) == RegClass::B32,
@@ -671,6 +672,7 @@ impl Finder<'_, '_> {
         )
     }
 
+    /// Returns the result of a conversion between integers of 32 or 64 bits; `ANY` for other conversions.
     fn converted(&self, inst: &Inst, cvt: &Cvt, a: Value) -> Found {
         let class_of = |ty: Type| match ty {
             Type::U32 | Type::S32 | Type::B32 => Some(RegClass::B32),
@@ -746,6 +748,7 @@ fn limited(ty: Type, most: Option<u64>) -> u64 {
     most.filter(|most| *most <= limit).unwrap_or(u64::MAX)
 }
 
+/// Returns the sum of two values in this type.
 fn sum(ty: Type, a: Value, b: Value) -> Value {
     let (Some(x), Some(y)) = (a.step, b.step) else {
         return ANY;
@@ -758,11 +761,14 @@ fn sum(ty: Type, a: Value, b: Value) -> Value {
     }
 }
 
+/// Returns the negated value in this type.
 fn negative(ty: Type, a: Value) -> Value {
     let Some(step) = a.step else { return ANY };
     Value::affine(wrapped(ty, step.wrapping_neg()), a.align, u64::MAX)
 }
 
+/// Returns the low half of a product in this type. Unless both factors are uniform, one must be a constant; `ANY`
+/// otherwise.
 fn product(ty: Type, a: Value, b: Value) -> Value {
     let (Some(x), Some(y)) = (a.step, b.step) else {
         return ANY;

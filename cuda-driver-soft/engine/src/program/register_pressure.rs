@@ -27,6 +27,7 @@ const LEAST_LIMIT: u32 = 24;
 const PER_MULTIPROCESSOR: u32 = 65_536;
 /// Warps of a multiprocessor.
 const WARPS: u32 = 64;
+/// Threads of a warp.
 const WARP: u32 = 32;
 /// Number of parts of a multiprocessor. Each part runs an equal share of the warps.
 const PARTS: u32 = 4;

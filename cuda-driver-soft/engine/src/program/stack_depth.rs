@@ -8,7 +8,8 @@ const FRAME_ALIGN: u64 = 16;
 
 /// Returns the size in bytes of the frames of the deepest chain of calls from the first of `functions`, which are all
 /// that it can reach. The size is a multiple of 8, as compilers report it. A recursive function counts once, because
-/// its depth is known only when it runs.
+/// its depth is known only when it runs. If several functions call each other in a cycle, the result can be less than
+/// the longest chain: a function's depth is computed once, without the functions that are on the path at that time.
 pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
     let Some(&entry) = functions.first() else {
         return 0;
