@@ -1,6 +1,7 @@
 //! Memory for machine code: written first, then made executable, and never writable and executable at once.
 
-/// Machine code in executable memory. The memory is released when the value is dropped.
+/// Machine code in executable memory. Dropping the value releases the memory, so the owner keeps the value as long as a
+/// thread may run the code.
 #[derive(Debug)]
 pub struct Executable {
     address: *mut u8,
@@ -32,7 +33,7 @@ impl Executable {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // SAFETY: `new` made this mapping, of this length, and nothing runs its code any more.
+        // SAFETY: `new` made this mapping, of this length. The owner drops it only after the last call of its code.
         unsafe { platform::unmap(self.address, self.bytes) };
     }
 }

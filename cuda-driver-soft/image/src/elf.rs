@@ -54,7 +54,7 @@ pub(crate) fn contents<'a>(file: &'a [u8], section_header: &[u8]) -> Option<&'a 
 pub(crate) struct Section<'a> {
     /// The table of section names, from this section's name on.
     names: &'a [u8],
-    /// The bytes in the file; none for a section without bytes there.
+    /// The bytes in the file; empty for a section that has only memory, such as `.bss`.
     pub(crate) contents: &'a [u8],
 }
 

@@ -11,7 +11,7 @@ use std::ffi::*;
 use cuda_driver_soft::{Marker, Stubs as _, Table, note_newer};
 use cuda_driver_sys::*;
 
-/// By this symbol, programs and other copies of this driver in the process recognise the software driver.
+/// Programs and other copies of this driver in the process recognise the software driver by this symbol.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static cuda_driver_soft_marker: Marker = Marker::new();

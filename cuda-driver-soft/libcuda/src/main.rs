@@ -59,7 +59,8 @@ fn main() -> ExitCode {
 /// that call `dlopen` may look for that name.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// Returns a folder that contains the driver under the names that programs look for, and nothing else.
+/// Returns a folder that contains the driver and nothing else. An installed folder that has the first of [`NAMES`] is
+/// used as it is. For a build, the folder is created, with a link for each of these names.
 fn folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);

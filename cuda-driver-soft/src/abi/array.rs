@@ -38,8 +38,8 @@ fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
     CUarray_format(descriptor.format)
 }
 
-/// Returns the descriptor of an array. After the handle, checks the pointer for the result: returns
-/// `CUDA_ERROR_INVALID_VALUE` if `out` is false, because the caller passed NULL.
+/// Returns the descriptor of an array. `out` is false if the caller passed NULL for the result: then returns
+/// `CUDA_ERROR_INVALID_VALUE`, but only if the handle is valid.
 fn described(array: CUarray, out: bool) -> Result<ArrayDescriptor> {
     let array = array::get(array as usize)?;
     if out {

@@ -282,8 +282,8 @@ fn ranges(
     addresses.zip(sizes).map(check).collect()
 }
 
-/// Prefetches ranges of managed memory. Also discards and prefetches them: the contents of discarded memory are
-/// undefined, so keeping them is correct.
+/// Prefetches ranges of managed memory. Exports that discard the ranges first use this function, too: the contents of
+/// discarded memory are undefined, so keeping the contents is correct.
 fn prefetch(
     c: Caller,
     (addresses, sizes, count): (*mut CUdeviceptr, *mut usize, usize),
@@ -296,7 +296,7 @@ fn prefetch(
     let ranges = ranges(c, addresses, sizes, count, flags)?;
     let mut entry = spread(c, indexes, entries, ranges.len())?;
     let locations = c.array(locations.cast_const(), entries)?.into_iter();
-    // Driver 580 refuses an unknown device here like any other wrong location.
+    // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device here, as for any other invalid location.
     let locations = locations.map(|location| match location_of(&location) {
         Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
         other => other,
@@ -440,7 +440,7 @@ exports! {
         hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
-        // Keeps the contents, as `prefetch` does.
+        // The contents of discarded memory are undefined, so they are kept.
         ranges(c, addresses, sizes, count, flags)?;
         submit::join(&stream);
         Ok(())

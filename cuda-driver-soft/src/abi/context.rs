@@ -251,6 +251,7 @@ exports! {
     fn cuCtxGetExecAffinity [c] (out: *mut CUexecAffinityParam, kind: CUexecAffinityType) {
         let device = current_context()?.device;
         let out = c.out(out)?;
+        // The only type is `CU_EXEC_AFFINITY_TYPE_SM_COUNT`, which is 0.
         if kind.0 != 0 {
             return Err(Error::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
         }

@@ -44,7 +44,8 @@ exports! {
         let descriptor = unsafe { desc.handle.fd };
         check_type(desc.type_, descriptor)?;
         let handle = external::import(&context, descriptor, desc.size);
-        // The call takes the descriptor from the program, even if the import fails.
+        // Like driver 580, closes the descriptor even if the import fails. The manual says so only for an import that
+        // succeeds.
         c.close(descriptor);
         out.set(handle? as CUexternalMemory);
         Ok(())

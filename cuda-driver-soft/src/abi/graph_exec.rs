@@ -26,7 +26,7 @@ use crate::operation::kernel::Attributes;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// Instantiates a graph. The log buffer receives an empty text, and the error node NULL.
+/// Instantiates a graph. Writes an empty text to the log buffer and NULL to the error node, even if the call fails.
 fn instantiate_with_log(
     c: Caller,
     out: *mut CUgraphExec,

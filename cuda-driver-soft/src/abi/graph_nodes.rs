@@ -48,6 +48,8 @@ pub(super) fn add(
     })
 }
 
+/// Calls `add` with the graph and the dependencies of a new node, and writes the handle that it returns. The graph, the
+/// dependencies and `out` are checked before `add` is called.
 fn add_with(
     c: Caller,
     out: *mut CUgraphNode,
@@ -521,6 +523,8 @@ exports! {
     }
 }
 
+/// Changes the operation of a node to the one that the structure describes. Returns `CUDA_ERROR_INVALID_VALUE` if the
+/// structure describes a node of another type.
 fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Result<()> {
     change(node, || {
         let params = c.read(params)?;
@@ -532,6 +536,8 @@ fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Re
     })
 }
 
+/// Adds a node of the type that the structure names. For an allocation node, writes the address to the structure; for a
+/// conditional node, the array of its bodies.
 fn add_any(
     c: Caller,
     out: *mut CUgraphNode,

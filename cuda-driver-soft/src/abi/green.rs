@@ -81,7 +81,8 @@ fn from_c(c: &CUdevResource) -> Result<Multiprocessors> {
     })
 }
 
-/// Writes a resource of a device, a context or a stream. Only the type [`SM`] is supported.
+/// Writes the multiprocessors of a device, a context, a green context or a stream. Returns
+/// `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a type other than [`SM`].
 fn answer(c: Caller, out: *mut CUdevResource, kind: CUdevResourceType, part: Multiprocessors) -> Result<()> {
     let out = c.out(out)?;
     if kind != SM {

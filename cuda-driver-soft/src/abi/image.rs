@@ -270,7 +270,8 @@ impl Jit {
                 {
                     jit.options.refused = true;
                 }
-                // Driver 580 accepts a list of symbols for PTX if the module has none of them.
+                // Lists of symbols are not supported. Driver 580 accepts such a list for PTX only if the module has
+                // none of the symbols.
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT => {

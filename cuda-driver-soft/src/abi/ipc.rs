@@ -20,6 +20,7 @@ fn bytes(reserved: [std::ffi::c_char; BYTES]) -> [u8; BYTES] {
     reserved.map(|byte| byte as u8)
 }
 
+/// Returns `CUDA_ERROR_NOT_SUPPORTED` on systems other than Linux.
 fn linux() -> Result<()> {
     if cfg!(target_os = "linux") {
         Ok(())

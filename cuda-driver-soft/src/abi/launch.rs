@@ -89,6 +89,7 @@ pub(super) fn ready(
     checked.with(arguments)
 }
 
+/// Launches a kernel on a stream, or captures the launch. Records the events on the stream after it.
 #[allow(clippy::too_many_arguments)] // like the exports
 fn launch(
     c: Caller,

@@ -17,7 +17,8 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 use image::{ARCHIVE_MAGIC, ELF_MAGIC, FATBIN_MAGIC, Image};
 
-/// Returns the options of each linker. The program must keep the arrays of their values until it destroys the linker.
+/// Locks and returns the options of all linkers, by handle. The program must keep the array of a linker's option values
+/// until it destroys the linker.
 fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
     static TABLE: LazyLock<Mutex<HashMap<usize, Jit>>> = LazyLock::new(Mutex::default);
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -156,7 +156,8 @@ exports! {
         let requests = c
             .items(requests, count)?
             .map(|request| match request.flags.0 {
-                // Driver 580 returns `CUDA_ERROR_INVALID_VALUE` for an unknown device here.
+                // The known flags, from `CU_MEM_ACCESS_FLAGS_PROT_NONE` to `…_READWRITE`. Driver 580 returns
+                // `CUDA_ERROR_INVALID_VALUE` for an unknown device here.
                 flags @ (0 | 1 | 3) => match ordinal(&request.location) {
                     Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
                     found => Ok((found?, flags)),
@@ -237,6 +238,7 @@ exports! {
         kind: CUmemAllocationHandleType,
     ) {
         let out = c.out(out)?;
+        // 0 is `CU_MEM_HANDLE_TYPE_NONE`, 1 is `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
         match kind.0 {
             0 => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             1 => {}

@@ -1,5 +1,5 @@
 //! Frees and unregisters memory after all work of its context and all queued copies and fills that use it, and removes
-//! it from the objects that refer to it.
+//! the records that other modules keep about it.
 
 use crate::call::lookup::current_context;
 use crate::object::graph_memory::{self, GraphMemory};

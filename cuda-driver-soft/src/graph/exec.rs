@@ -41,6 +41,7 @@ pub(crate) struct Exec {
     state: Mutex<ExecState>,
 }
 
+/// The part of an executable graph that updates and launches change.
 pub(crate) struct ExecState {
     pub(crate) plan: Plan,
     /// The task that ends the last launch: the next launch waits for it.
@@ -59,6 +60,7 @@ pub(crate) struct Plan {
     order: Vec<usize>,
 }
 
+/// A node of an executable graph.
 #[derive(Clone)]
 pub(crate) struct Step {
     /// The node that the step was made from.
