@@ -22,7 +22,8 @@ const MOST_PENDING: u64 = 256 << 20;
 /// The bytes of all [`Staged`].
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
-/// Returns true if a copy from pageable memory to an allocation of the driver is small enough to be staged.
+/// Returns true if a copy is from pageable memory to other memory, is small enough to be staged, and would not exceed
+/// the limit on pending bytes.
 pub(crate) fn can_be_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64) -> bool {
     from.is_pageable() && !to.is_pageable() && bytes <= LARGEST && is_room_for(bytes)
 }

@@ -12,9 +12,9 @@ use crate::queue::streams::QueueId;
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::trace::{self, Job, JobKind, Span, StreamTrack};
 
-/// Returns work that records its own start and end if a trace is being recorded; work other than short work, host
-/// functions and kernels is returned unchanged. `job` records the submission; it is called only while a trace is being
-/// recorded.
+/// Returns work that records its own start and end. Returns the work unchanged if no trace is being recorded, if `job`
+/// returns `None`, and for work other than short work, host functions and kernels. `job` records the submission; it is
+/// called only while a trace is being recorded.
 pub(crate) fn recorded(work: Work, job: impl FnOnce() -> Option<Job>) -> Work {
     if !trace::on() {
         return work;

@@ -78,7 +78,7 @@ struct CaptureBranch {
     returned: ReturnedEdges,
 }
 
-/// Arrays that the program has pointers to: kept until its next query of the stream.
+/// Arrays that the program has pointers to: kept until its next query of the stream, or until the capture ends.
 #[derive(Default)]
 struct ReturnedEdges {
     nodes: Box<[usize]>,
@@ -127,7 +127,7 @@ pub(crate) struct CaptureInfo {
     pub(crate) invalid: bool,
     pub(crate) graph: usize,
     /// Addresses of arrays of nodes and of `CUgraphEdgeData`, 0 if they are empty; valid until the next query of the
-    /// stream.
+    /// stream or the end of the capture.
     pub(crate) nodes: usize,
     pub(crate) data: usize,
     pub(crate) count: usize,

@@ -10,7 +10,8 @@ pub(crate) type TaskId = u64;
 
 /// Work that several threads may do at once, in pieces: a kernel.
 pub(crate) trait Divisible: Send + Sync {
-    /// Does a bounded piece; returns false if there was nothing to do.
+    /// Does a bounded piece. Returns false if there was nothing to do; may also return false after some work, if other
+    /// threads have all the work that is left.
     fn piece(&self) -> bool;
     /// Returns true once all of the work is done or has failed. Threads may still be about to return from a piece.
     /// Never becomes false again.

@@ -17,8 +17,8 @@ use host::console;
 const MUCH_TEXT: usize = 1 << 20;
 
 impl Scheduler {
-    /// Runs a piece of work; returns false if there was nothing to do. A panic inside becomes a fault: the task must
-    /// end, or threads that wait for it would never return.
+    /// Runs a piece of work. Returns false if [`Divisible::piece`] did and the task is not finished. A panic inside
+    /// becomes a fault: the task must end, or threads that wait for it would never return.
     pub(super) fn run(&self, piece: TakenWork) -> bool {
         let (TakenWork::Once(id, _) | TakenWork::Share(id, _)) = &piece;
         let id = *id;
