@@ -1,4 +1,4 @@
-//! Atomic operations on integers whose results nothing reads.
+//! Machine code of atomic operations on integers whose results nothing reads, and of reductions.
 
 use super::assembler::{Alu, Gpr, Mem, Width, Word};
 use super::emitter::Emitter;
@@ -9,7 +9,7 @@ use crate::plan::ordered;
 use crate::plan::shape::Shape;
 use ptx::ir::{AtomOp, Inst, MemMods, Op, Reg};
 
-/// An operation that has machine code.
+/// An atomic operation that has machine code.
 struct Reduction {
     addresses: Addresses,
     alu: Alu,
@@ -30,7 +30,7 @@ impl Emitter<'_> {
         let row = self.row_of(value);
         let places = self.checked_alone(&addresses);
         let width = value.width;
-        // Other host threads have no access to shared memory.
+        // Only the host thread that runs a block accesses its shared memory: kernels in clusters are not compiled.
         let locked = addresses.memory == Memory::Global;
         match (places.same().filter(|_| !self.masked), row) {
             (Some(at), Some(row)) => {

@@ -276,7 +276,8 @@ impl Emitter<'_> {
         });
         let values: Vec<Value> = values.collect::<Option<_>>()?;
         let same = access.addresses.are_same();
-        // All lanes store to one place, so the last one wins.
+        // All lanes store to one place, which keeps the value of the last lane that runs. Only code for some lanes
+        // stores that value by itself; in other code, the interpreter runs the instruction.
         let last = same && !values.iter().all(Value::is_uniform);
         let has_last = self.masked && access.class != RegClass::B16;
         if values.len() != usize::from(m.vec) || (last && !has_last) {

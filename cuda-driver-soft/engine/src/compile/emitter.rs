@@ -359,7 +359,7 @@ impl<'a> Emitter<'a> {
             let piece = &self.pieces[number];
             let (at, label, block) = (self.begin_of(piece), piece.label, piece.block);
             let state = piece.entry.clone().unwrap_or_default();
-            // Code that would leave again at once is no entry: it would be entered again and again.
+            // A piece whose code ends at once is no entry: it would be entered again and again.
             if self.is_left_at_once(piece) {
                 continue;
             }
@@ -631,7 +631,7 @@ impl<'a> Emitter<'a> {
         next.is_some_and(|next| !self.is_left_at_once(next) && self.begin_of(next) == at + 1)
     }
 
-    /// Returns true if a piece begins with an instruction at which the code leaves.
+    /// Returns true if a piece begins with an instruction at which the code ends, and at which groups do not meet.
     fn is_left_at_once(&self, piece: &Piece) -> bool {
         piece.steps.clone().next().is_some_and(
             |step| matches!(self.input.plan.layout.steps[step], Step::Plain(inst) if self.stops(inst).is_some() && !self.meets(inst)),

@@ -1,7 +1,7 @@
-//! Machine code of one check for several loads, or several stores, of a basic block that add numbers to the same
-//! register.
+//! Machine code of one check for several loads, or several stores, of a basic block whose addresses are the same
+//! register plus constants.
 //!
-//! The first of them checks the range of all. If that check fails, the interpreter runs the first access, which may
+//! The first access checks the range of all. If that check fails, the interpreter runs the first access, which may
 //! change the window, and the range is checked again. If the second check fails, too, the code ends, and the
 //! interpreter runs the other accesses: one of them may raise a fault, or they are not in one window.
 

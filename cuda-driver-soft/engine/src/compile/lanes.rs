@@ -95,7 +95,7 @@ impl Places {
         matches!(self.arrangement, Arrangement::Same).then_some(self.first)
     }
 
-    /// Returns true if no other host thread accesses the memory meanwhile.
+    /// Returns true for shared and local memory, which only the host thread that runs the block accesses.
     pub(super) fn are_of_block(&self) -> bool {
         self.memory != Memory::Global
     }
@@ -181,7 +181,7 @@ impl Emitter<'_> {
         self.checked_alone(addresses)
     }
 
-    /// Does the same without the check of a range that other accesses share.
+    /// As [`checked`](Self::checked), but never shares a check with other accesses.
     pub(super) fn checked_alone(&mut self, addresses: &Addresses) -> Places {
         match addresses.value.shape {
             Shape::Uniform => self.check_range(addresses, None),

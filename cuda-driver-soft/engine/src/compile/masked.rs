@@ -322,15 +322,16 @@ impl Emitter<'_> {
         self.asm.vector(code, d, mask, Source::Mem(distances));
     }
 
-    /// Sets the highest bit of each element of the first register for sources if its lane of a part is active.
+    /// Sets the highest bit of each element of `SOURCES[0]` to 1 if its lane of a part is active, else to 0. The other
+    /// bits are arbitrary.
     fn load_active(&mut self, width: Width, part: usize) {
         let active = field(offset_of!(CompiledContext, active));
         self.asm.broadcast(Width::Bits32, SOURCES[0], active);
         self.signs_of_lanes(width, part, SOURCES[0], SOURCES[0]);
     }
 
-    /// Stores a part of a vector for the lanes that run. Uses the first register for sources, and `TEMP` or the second
-    /// one.
+    /// Stores a part of a vector for the lanes that run. Uses `SOURCES[0]`, and also `TEMP`, or `SOURCES[1]` if the
+    /// vector is in `TEMP`.
     pub(super) fn store_active(&mut self, width: Width, part: usize, places: &Places, to: Mem, from: Ymm) {
         if !self.masked {
             return self.asm.store_vector(to, from);
@@ -343,8 +344,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores those elements of a vector for which the first register for sources has a sign. Uses `TEMP` or the second
-    /// one. Some CPUs take longer for one masked store than for these three instructions.
+    /// Stores the elements of a vector whose highest bit is set in `SOURCES[0]`, and writes back the old values of the
+    /// others. Uses `TEMP`, or `SOURCES[1]` if the vector is in `TEMP`. Some CPUs take longer for one masked store than
+    /// for these three instructions.
     fn store_by_signs(&mut self, width: Width, to: Mem, from: Ymm) {
         let whole = if from == TEMP { SOURCES[1] } else { TEMP };
         self.asm.load(whole, Source::Mem(to));
@@ -353,8 +355,7 @@ impl Emitter<'_> {
     }
 
     /// Stores elements of 32 bits of a part in another order, for the lanes that run. The elements are in `from` if
-    /// `swap` is 0, else in the second register for sources, which has them in the new order. Uses the first two
-    /// registers for sources and `TEMP`.
+    /// `swap` is 0, else in `SOURCES[1]`, which has them in the new order. Uses `SOURCES[0]`, `SOURCES[1]` and `TEMP`.
     pub(super) fn store_swapped(&mut self, part: usize, swap: usize, to: Mem, from: Ymm) {
         let [signs, swapped, _] = SOURCES;
         let from = if swap == 0 { from } else { swapped };
@@ -385,8 +386,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Prepares stores of lanes one after another, by [`lane_to_store`](Self::lane_to_store). Sets `DX`, which they
-    /// need, and uses the first two registers for sources.
+    /// Prepares stores of lanes one after another, by [`lane_to_store`](Self::lane_to_store). Sets `DX`, which these
+    /// stores need. Uses `SOURCES[0]` and `SOURCES[1]`.
     pub(super) fn begin_stores(&mut self, places: &Places, lanes: Range<u32>) {
         if !self.masked {
             return;

@@ -485,7 +485,8 @@ impl Emitter<'_> {
         self.state.cached.insert(reg, cached);
     }
 
-    /// Returns a scalar's first lane, or a mask, in a general register or in memory. Uses `temp` if it must.
+    /// Returns a scalar's first lane, in a general register or in memory, or a mask, always in a general register. Uses
+    /// `temp` if no other register has the value or is free for it.
     pub(super) fn word(&mut self, reg: Reg, temp: Gpr) -> Word {
         let kind = self.kind(reg);
         match self.state.get(reg).copied() {

@@ -187,8 +187,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds code that jumps to `out` if the sum of a number of 32 bits and `reach` has more bits. `reach` has at most
-    /// 32 bits and a sign.
+    /// Adds code that jumps to `out` if the sum of a number of 32 bits and `reach` does not fit in 32 bits. The
+    /// magnitude of `reach` must fit in 32 bits; if `signed` is true, `reach` must be a signed number of 32 bits.
     fn leave_if_wrapped(&mut self, first: Gpr, reach: i64, signed: bool, out: Label) {
         let (limit, when) = match (signed, reach >= 0) {
             (true, true) => (i64::from(i32::MAX) - reach, When::Greater),

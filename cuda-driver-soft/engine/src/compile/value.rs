@@ -139,8 +139,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a part of a source: in a register, or in memory. `at` is the number of the source, for its vector
-    /// register for intermediate values. Call it only after the destination has got its registers.
+    /// Returns a part of a source: in a register, or in memory. A part that must be computed or broadcast first is in
+    /// `SOURCES[at]`. Call this function only after the destination has got its registers, because taking registers may
+    /// move sources to memory.
     pub(super) fn source(&mut self, value: Value, part: usize, at: usize) -> Source {
         let temp = SOURCES[at];
         let reg = match value.place {
@@ -231,7 +232,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the first lane of a scalar source. Uses `temp` if it must.
+    /// Returns the first lane of a scalar source, in `temp` if it is neither a small number nor in another register or
+    /// memory.
     pub(super) fn first_lane(&mut self, value: Value, temp: Gpr) -> Word {
         match value.place {
             Place::Number(bits) => {

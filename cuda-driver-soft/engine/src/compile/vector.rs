@@ -89,7 +89,7 @@ impl<'a> Emitter<'a> {
             self.prepare(*value);
         }
         if let Work::Select(predicate, _) = work {
-            // This keeps the predicate in a register if it is used again.
+            // If a general register is free, this loads the predicate once, instead of once for each part.
             let _ = self.word(predicate, Gpr::AX);
         }
         if sources.iter().any(|value| value.is_register(d)) {

@@ -11,7 +11,7 @@ pub(super) const SECTOR: u64 = 1 << SECTOR_SHIFT;
 /// Banks of shared memory, each of 4 bytes.
 const BANKS: usize = 32;
 
-/// Returns true if all lanes are active and access consecutive memory.
+/// Returns true if all lanes are active and access consecutive memory, in the order of the lanes.
 fn is_row(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> bool {
     let mut differs = 0;
     for (i, address) in (0..).zip(addresses) {
@@ -185,7 +185,7 @@ fn passes(addresses: &Lanes<u64>, mask: Mask, bytes: u32) -> u64 {
     if !more {
         return 1;
     }
-    // At most 64 words: 32 lanes have 2 words each, or 16 lanes 4.
+    // At most 64 words: at most 32 lanes with 2 words each, or 16 lanes with 4 words each.
     let mut all = [0; 2 * LANES];
     let mut count = 0;
     for i in lanes::iter(mask) {

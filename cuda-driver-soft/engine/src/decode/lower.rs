@@ -243,7 +243,8 @@ fn carry(b: &mut Builder<'_>, inst: &Inst, sources: usize, carry_in: bool, carry
     let third = if sources > 2 { operand(b, 2)? } else { first };
     let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
         Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
-        // The initial value is neither a carry nor a borrow.
+        // The flag begins as no carry (false) for a sum, and as no borrow (true) for a difference, which runs as a sum
+        // with the complement.
         None => {
             let subtracts = matches!(inst.op, Op::AddC { sub: true, .. });
             b.constant(Constant::Bits(u64::from(subtracts)), RegClass::Pred)
