@@ -123,4 +123,3 @@ mod usage_counts;
 mod virtual_memory;
 mod virtual_memory_objects;
 mod warps;
-mod without_a_context;
