@@ -11,7 +11,7 @@ pub enum Severity {
     Warning,
     /// The module is refused, and checking continued.
     Error,
-    /// The module is refused, and checking stopped here.
+    /// The module is refused, and ptxas stops checking here. This crate continues in some cases.
     Fatal,
 }
 

@@ -32,8 +32,8 @@ pub(crate) enum TokenKind {
     Punct(u8),
     /// `<<` `>>` `<=` `>=` `==` `!=` `&&` `||`: the first byte and the second.
     Punct2(u8, u8),
-    /// A byte with which no token begins, the quote of a string that does not end on its line, or the end of the text
-    /// in a comment.
+    /// A byte that begins no token, the quote of a string that does not end on its line, or the end of the text inside
+    /// a `/* … */` comment.
     Bad,
 }
 

@@ -43,7 +43,7 @@
 //! | `?` | may be `_` |
 //! | `&` | both operands of a pair are required |
 //! | `*` | a vector if the opcode has `.v2`, `.v4` or `.v8` |
-//! | `^4` | a vector of 4 elements |
+//! | `^4` | a vector of 4 elements; `^1` is one element in braces |
 //! | `^n/2`, `^n/4` | a vector with one element for each 2 or 4 columns (`n`) of the shape |
 
 mod classes;

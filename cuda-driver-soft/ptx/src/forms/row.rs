@@ -81,7 +81,8 @@ pub(crate) enum Lowering {
 }
 
 impl Lowering {
-    /// Returns true if the table describes the operands in full.
+    /// Returns true if the operands are checked against the table. Lowering then also accepts a variable as the source
+    /// of `cvta`.
     pub(crate) fn is_by_table(&self) -> bool {
         !matches!(
             self,

@@ -31,8 +31,8 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Types of less than a byte are those of matrix elements (`S4`, `U4`, `B1`), and of the parts of a `cvt.pack`
-    /// result (all but `B1`).
+    /// This variant and those after it have less than a byte. They are the types of matrix elements (`S4`, `U4`, `B1`)
+    /// and of the parts of a `cvt.pack` result (all but `B1`).
     S4,
     U4,
     S2,
@@ -356,11 +356,11 @@ pub struct Mma {
     pub bits: Option<BoolOp>,
     /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
-    /// True if A, or B, is stored in the opposite order of `.row.col`; only in `mma` of shape `.m8n8k4` with f16
-    /// elements
+    /// True for `.col` of A, and for `.row` of B: the opposite of the usual `.row.col`. Only `mma` of shape `.m8n8k4`
+    /// with f16 elements has them
     pub swapped: [bool; 2],
-    /// The sparsity selector of `.sp`. A then has half of the elements of each row, and a register of metadata has
-    /// their places
+    /// The sparsity selector of `.sp`. A then holds half of the elements of each row, and a register of metadata holds
+    /// their positions
     pub sparse: Option<u8>,
 }
 
@@ -382,8 +382,8 @@ pub struct Wgmma {
     pub a_in_registers: bool,
     /// `imm-scale-a` and `imm-scale-b`: true if the elements of A, or of B, are negated.
     pub negated: [bool; 2],
-    /// `imm-trans-a` and `imm-trans-b`: true if the elements of A, or B, that follow each other in memory differ in
-    /// `m`, or `n`, and not in `k`.
+    /// `imm-trans-a` and `imm-trans-b`: true if neighbouring elements in memory differ in `m` (for A) or `n` (for B).
+    /// Otherwise they differ in `k`.
     pub transposed: [bool; 2],
 }
 

@@ -11,7 +11,8 @@ use crate::unit::{MAX_ALIGN, alignment, is_alignment, offsets};
 use super::types::class;
 use super::walker::Walker;
 
-/// Maximum number of registers of one function. Each declaration of registers checks it.
+/// Maximum number of registers of one function, checked at each declaration of registers. Registers that lowering adds
+/// after the last declaration are not limited.
 const MAX_REGISTERS: u32 = 1 << 22;
 
 impl Walker<'_> {

@@ -1,8 +1,8 @@
 //! Function bodies: every name is resolved, every operand is checked against the instruction table, and the result is
 //! an [`ir::Body`](crate::ir::Body).
 //!
-//! One walk has two uses. [`verify`] reports errors and discards the body. [`lower`] makes the body of a function that
-//! was verified, when it is first needed.
+//! One walk has two uses. [`verify`] reports errors and builds no instructions. [`lower`] builds the body of a function
+//! that was verified, when the body is first needed.
 
 mod address;
 mod address_conversion;

@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an integer literal of 32 bits.
+    /// Parses an integer literal that fits in 32 bits.
     pub(super) fn integer_u32(&mut self) -> Result<u32> {
         let pos = self.pos();
         let value = self.literal()?;

@@ -29,8 +29,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Skips `@@DWARF .section .name, "flags", @progbits`, or values such as `@@DWARF .4byte 1, .debug_info` in a
-    /// section.
+    /// Skips `@@DWARF .section .name, "flags", @progbits`, or the values of a line in a section, such as
+    /// `@@DWARF .4byte 1, 2` and `@@DWARF .4byte .debug_info`.
     pub(super) fn dwarf(&mut self) -> Result<()> {
         if !self.is_ahead(b"@@DWARF") {
             return self.unexpected();
@@ -53,7 +53,7 @@ impl Parser<'_> {
         }
         self.lexer.bump();
         match self.token().kind {
-            // A label is the only value of its line.
+            // A label or the name of a section must be the only value of its line.
             TokenKind::Dot | TokenKind::Word => {
                 if of_bytes {
                     let message = "Illegal type for dwarf data".to_owned();

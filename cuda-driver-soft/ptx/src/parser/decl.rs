@@ -218,7 +218,7 @@ impl Parser<'_> {
             self.expect(b'>')?;
             var.count = Some(count);
         }
-        // The variables of a range are no arrays.
+        // The variables of a range cannot be arrays.
         while var.count.is_none() && self.accept(b'[') {
             if self.accept(b']') {
                 var.dims.push(None);

@@ -29,7 +29,8 @@ const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
 
 const NO_TARGET: &str = "Target architecture not defined at start of file 'ptx input'";
 
-/// The architectures that ptxas knows, each with the lowest PTX version, times ten, that it accepts for it.
+/// The architectures that ptxas knows, each with the lowest PTX version, times ten, that ptxas accepts for the
+/// architecture. Some of these versions are lower than those in the manual.
 #[rustfmt::skip] // a table
 const TARGETS: &[(u32, u32)] = &[
     (10, 10), (11, 10), (12, 12), (13, 12), (20, 20), (21, 20), (30, 30), (32, 40), (35, 30), (37, 41), (50, 40),

@@ -1,6 +1,6 @@
-//! Tests of the PTX loader: its verdicts against those of NVIDIA's assembler `ptxas` (`forms`, `operands`, `requirements`,
-//! `verdicts`),
-//! its intermediate representation (`lowering`, `display`), and damaged and large texts (`robustness`).
+//! Tests of the PTX loader: its verdicts against those of NVIDIA's assembler `ptxas` (`forms`, `operands`,
+//! `requirements`, `verdicts`), its intermediate representation (`lowering`, `display`), and damaged and large texts
+//! (`robustness`).
 //!
 //! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, the loader is also
 //! compared with that assembler, and a test fails if they disagree.

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The lowest PTX version, times ten, of each architecture in this test.
+/// The lowest PTX version, times ten, with which each architecture is tested. It is the version that introduced the
+/// architecture; ptxas also accepts lower ones for some.
 const FIRST: &[(u32, u32)] = &[
     (20, 20),
     (30, 30),
