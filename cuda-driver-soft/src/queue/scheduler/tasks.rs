@@ -242,7 +242,10 @@ impl Tasks {
                     ..Wake::default()
                 }
             }
-            Some(Work::Until(_)) if self.fault.is_some() => self.finish(id),
+            Some(work @ Work::Until(_)) if self.fault.is_some() => {
+                self.discarded.work.push(work);
+                self.finish(id)
+            }
             Some(Work::Until(condition)) => {
                 self.conditions.insert(id, condition);
                 // Wakes the watcher, which polls the condition.
@@ -263,16 +266,21 @@ impl Tasks {
     }
 
     /// Removes a task and makes the tasks ready that waited only for it. Iterative, because a chain of joins may be
-    /// long.
+    /// long, and after a fault also a chain of waits for conditions.
     pub(super) fn finish(&mut self, id: TaskId) -> Wake {
+        let failed = self.fault.is_some();
         let mut wake = Wake::default();
         let mut todo = vec![id];
         while let Some(id) = todo.pop() {
             let Some(task) = self.tasks.remove(&id) else {
                 continue;
             };
-            if let Some(Work::Stamp(time)) = task.work {
-                time.get_or_init(Instant::now);
+            match task.work {
+                Some(Work::Stamp(time)) => {
+                    time.get_or_init(Instant::now);
+                }
+                Some(condition @ Work::Until(_)) => self.discarded.work.push(condition),
+                _ => {}
             }
             if let Some(at) = self.running.iter().position(|running| running.id == id)
                 && let Some(given_up) = self.running.remove(at)
@@ -288,7 +296,7 @@ impl Tasks {
                 if successor.open > 0 {
                     continue;
                 }
-                if successor.is_instant() {
+                if successor.is_instant() || failed && matches!(successor.work, Some(Work::Until(_))) {
                     todo.push(next);
                 } else {
                     wake.add(self.make_ready(next));

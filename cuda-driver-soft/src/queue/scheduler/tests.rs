@@ -135,6 +135,27 @@ fn a_long_chain_of_joins_needs_no_stack() {
     assert!(scheduler.is_done(last));
 }
 
+/// Each condition takes the lock when it is dropped, so it must be dropped without it.
+#[test]
+fn a_long_chain_of_conditions_needs_no_stack_after_a_fault() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    let dropped = Arc::new(AtomicU32::new(0));
+    let failing = scheduler.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
+    let mut last = failing;
+    for _ in 0..200_000 {
+        let wants = WantsLock(scheduler, dropped.clone());
+        let condition = move || {
+            let _kept = &wants;
+            Ok(false)
+        };
+        last = scheduler.submit(&[last], Work::Until(Box::new(condition)), 0);
+    }
+    scheduler.wait(failing);
+    assert!(scheduler.is_done(last));
+    assert_eq!((scheduler.fault(), dropped.load(SeqCst)), (Some(Error(719)), 200_000));
+}
+
 #[test]
 fn several_threads_wait_for_a_kernel() {
     let scheduler = Scheduler::default();
