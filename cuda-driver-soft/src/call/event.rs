@@ -143,8 +143,8 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     let event = get(handle)?;
     refuse_captured(&event, true)?;
     capture::check_unsafe()?;
-    let done = event.is_done();
-    if let Some(task) = event.task().filter(|_| done) {
+    let (done, task) = event.check();
+    if let Some(task) = task.filter(|_| done) {
         // The program may now rely on the work as if it had waited. This call returns immediately; it records the wait
         // for the check of races.
         scheduler().wait(task);
@@ -170,4 +170,43 @@ pub(crate) fn hold_all(context: &Context, handle: usize, check: impl FnOnce() ->
         context.queues().hold_until(task);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::context;
+    use crate::queue::streams::QueueId;
+    use crate::queue::work::Work;
+
+    /// Another thread may record the event during a query. Here a condition records it, in the thread that queries.
+    #[test]
+    fn a_query_does_not_wait_for_a_record_made_meanwhile() {
+        let context = context::for_test();
+        let stream = StreamRef::of_default(context.clone(), QueueId::Legacy);
+        let handle = create(&context, 0).unwrap();
+        let (here, began) = (thread::current().id(), Instant::now());
+        let later = Arc::new(AtomicU64::new(0));
+        let submitted = later.clone();
+        let other = StreamRef::of_default(context, QueueId::PerThread(u64::MAX));
+        let condition = move || {
+            if thread::current().id() != here {
+                return Ok(false);
+            }
+            let wait = Work::Until(Box::new(move || Ok(began.elapsed() > Duration::from_secs(5))));
+            submitted.store(other.submit(&[], wait, 0), SeqCst);
+            record(handle, &other, 0).unwrap();
+            Ok(true)
+        };
+        stream.submit(&[], Work::Until(Box::new(condition)), 0);
+        record(handle, &stream, 0).unwrap();
+        while later.load(SeqCst) == 0 {
+            let _ = query(handle);
+        }
+        assert!(!scheduler().is_done(later.load(SeqCst)));
+    }
 }

@@ -6,7 +6,7 @@ use crate::object::{context, green, stream_attribute};
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
 use crate::queue::order;
-use crate::queue::scheduler::observe_fault;
+use crate::queue::scheduler::{observe_fault, scheduler};
 use crate::queue::streams::{QueueId, is_forgettable};
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
@@ -88,11 +88,13 @@ pub(crate) fn context_of(handle: usize, mode: NullStream) -> Result<usize> {
 /// `cuStreamQuery`: `CUDA_ERROR_NOT_READY` while work is pending.
 pub(crate) fn query(stream: &StreamRef) -> Result<()> {
     refuse_while_capturing(stream)?;
-    let idle = stream.is_idle();
+    // Looked up once: another thread may submit work after the check, and this call must not wait for it.
+    let tasks = stream.tails();
+    let idle = scheduler().are_done(&tasks);
     if idle {
         // The program may now rely on the work as if it had waited. This call returns immediately; it records the wait
         // for the check of races.
-        stream.drain();
+        scheduler().wait_all(&tasks);
     }
     observe_fault()?;
     if idle { Ok(()) } else { Err(Error::CUDA_ERROR_NOT_READY) }
@@ -137,4 +139,35 @@ pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Resul
         stream.submit(&[task], Work::Join, 0);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Another thread may submit work during a query. Here a condition submits it, in the thread that queries.
+    #[test]
+    fn a_query_does_not_wait_for_work_submitted_meanwhile() {
+        let stream = StreamRef::of_default(context::for_test(), QueueId::Legacy);
+        let (context, queue) = (stream.context.clone(), stream.queue);
+        let (here, began) = (thread::current().id(), Instant::now());
+        let later = Arc::new(AtomicU64::new(0));
+        let submitted = later.clone();
+        let condition = move || {
+            if thread::current().id() != here {
+                return Ok(false);
+            }
+            let wait = Work::Until(Box::new(move || Ok(began.elapsed() > Duration::from_secs(5))));
+            submitted.store(context.queues().submit(queue, &[], wait, 0), SeqCst);
+            Ok(true)
+        };
+        stream.submit(&[], Work::Until(Box::new(condition)), 0);
+        while query(&stream).is_err() {}
+        assert!(!scheduler().is_done(later.load(SeqCst)));
+    }
 }

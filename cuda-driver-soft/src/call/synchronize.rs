@@ -31,12 +31,15 @@ pub(crate) fn stream(stream: &StreamRef) -> Result<()> {
 pub(crate) fn event(handle: usize) -> Result<()> {
     let event = event::get(handle)?;
     // A host function that waits for a pending event might wait for itself.
-    if gate::in_host_function() && !event.is_done() {
+    let checked = gate::in_host_function().then(|| event.check());
+    if let Some((false, _)) = checked {
         return Err(Error::CUDA_ERROR_NOT_PERMITTED);
     }
     refuse_captured(&event, true)?;
     capture::check_unsafe()?;
-    if let Some(task) = event.task() {
+    // A host function waits for the task that was checked: another thread may have recorded the event again.
+    let task = checked.map_or_else(|| event.task(), |(_, task)| task);
+    if let Some(task) = task {
         scheduler().wait(task);
     }
     pool::settle();

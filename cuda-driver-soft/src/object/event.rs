@@ -145,15 +145,17 @@ impl Event {
         }
     }
 
-    /// Returns true if the last record is done, or if there is none.
-    pub(crate) fn is_done(&self) -> bool {
-        if let Some(shared) = &self.shared {
-            // Check this process's task first: the query makes the scheduler run it.
-            let own = self.own_task();
-            let own = own.is_none_or(|task| scheduler().are_done(&[task]));
+    /// Returns true if the last record is done, or if there is none. Also returns the task of this process that was
+    /// checked: another thread may record the event after the check.
+    pub(crate) fn check(&self) -> (bool, Option<TaskId>) {
+        // This process's task is checked first, also for an interprocess event: the check makes the scheduler run it.
+        let own = self.own_task();
+        let own_done = own.is_none_or(|task| scheduler().are_done(&[task]));
+        let done = match &self.shared {
             // After a fault, the work that completes the record is dropped, so the counters never match.
-            return own && (shared.are_done() || scheduler().fault().is_some());
-        }
-        self.task().is_none_or(|task| scheduler().are_done(&[task]))
+            Some(shared) => own_done && (shared.are_done() || scheduler().fault().is_some()),
+            None => own_done,
+        };
+        (done, own)
     }
 }

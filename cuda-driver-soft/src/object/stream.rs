@@ -205,10 +205,9 @@ impl StreamRef {
         }
     }
 
-    /// Returns true if all work of the stream is done.
-    pub(crate) fn is_idle(&self) -> bool {
-        let tails = self.context.queues().tails(self.queue);
-        scheduler().are_done(&tails)
+    /// Returns the tasks that must be done for the stream to be idle.
+    pub(crate) fn tails(&self) -> Vec<TaskId> {
+        self.context.queues().tails(self.queue)
     }
 
     /// Returns true if new work of the stream would not wait for other work.
@@ -219,7 +218,6 @@ impl StreamRef {
 
     /// Waits for all work of the stream and ignores its faults.
     pub(crate) fn drain(&self) {
-        let tails = self.context.queues().tails(self.queue);
-        scheduler().wait_all(&tails);
+        scheduler().wait_all(&self.tails());
     }
 }
