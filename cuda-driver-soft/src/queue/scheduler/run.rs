@@ -16,6 +16,16 @@ use host::console;
 /// a host function.
 const MUCH_TEXT: usize = 1 << 20;
 
+/// Returns the fault of a task whose work has panicked.
+pub(super) fn panic_fault() -> Fault {
+    Fault {
+        code: Error::CUDA_ERROR_UNKNOWN,
+        message: "internal error: a panic in the driver's work; its message is on standard error".into(),
+        details: Vec::new(),
+        stderr: None,
+    }
+}
+
 impl Scheduler {
     /// Runs a piece of work. Returns false if [`Divisible::piece`] did and the task is not finished. A panic inside
     /// becomes a fault: the task must end, or threads that wait for it would never return.
@@ -25,18 +35,11 @@ impl Scheduler {
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
             Err(_) => {
-                let message = "internal error: a panic in the driver's work; its message is on standard error".into();
-                let fault = Fault {
-                    code: Error::CUDA_ERROR_UNKNOWN,
-                    message,
-                    details: Vec::new(),
-                    stderr: None,
-                };
-                let first = self.report(id, fault);
+                self.report(id, panic_fault());
                 let mut state = self.lock();
                 let mut wake = Wake::default();
                 // Other threads may be inside the same kernel: the last to leave finishes it.
-                if state.leave(id).is_none() && first {
+                if state.leave(id).is_none() {
                     wake = state.finish(id);
                 }
                 wake.add(state.give_up());
@@ -156,12 +159,12 @@ impl Scheduler {
 
     /// Finishes a task after reporting its fault, if it has failed.
     pub(super) fn finish(&self, id: TaskId, fault: Option<Fault>) {
-        let first = fault.is_none_or(|fault| self.report(id, fault));
-        let mut state = self.lock();
-        let mut wake = Wake::default();
-        if first {
-            wake = state.finish(id);
+        if let Some(fault) = fault {
+            self.report(id, fault);
         }
+        let mut state = self.lock();
+        // The task ends even if another thread has reported a fault of it: that thread may not have ended it.
+        let mut wake = state.finish(id);
         wake.add(state.give_up());
         let conditions = !state.conditions.is_empty();
         self.unlock(state, wake);
@@ -172,12 +175,12 @@ impl Scheduler {
     }
 
     /// Records a fault for the process and then prints it: without the lock, and before any thread that waits for the
-    /// task returns. Returns false if the task has ended, or if another thread has reported a fault of the same task.
-    pub(super) fn report(&self, id: TaskId, fault: Fault) -> bool {
+    /// task returns. Does nothing if the task has ended, or if another thread has reported a fault of the same task.
+    pub(super) fn report(&self, id: TaskId, fault: Fault) {
         let mut state = self.lock();
         match state.tasks.get_mut(&id) {
             Some(task) if !task.failed => task.failed = true,
-            _ => return false,
+            _ => return,
         }
         let is_first = state.fault.is_none();
         if is_first {
@@ -194,7 +197,6 @@ impl Scheduler {
         }
         host::write_log_of_work(&fault.message);
         fault.details.iter().for_each(|line| host::write_detail(line));
-        true
     }
 
     pub(super) fn run_host_function(&self, (id, work): (TaskId, Work), fault: u32) {

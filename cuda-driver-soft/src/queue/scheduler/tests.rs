@@ -201,12 +201,13 @@ fn a_panic_ends_its_task_as_a_fault() {
 }
 
 /// A kernel whose pieces end once `open` is set. `inside` counts the threads that run it. If `panics` is set, the piece
-/// of a second thread panics.
+/// of a second thread panics. If `fails` is set, the kernel ends with a fault once `open` is set.
 #[derive(Default)]
 struct Gated {
     inside: AtomicU32,
     open: AtomicU32,
     panics: bool,
+    fails: bool,
 }
 
 impl Divisible for Gated {
@@ -221,13 +222,18 @@ impl Divisible for Gated {
         true
     }
 
-    // Only a fault ends the kernel.
+    // Without `fails`, only a fault of other work ends the kernel.
     fn finished(&self) -> bool {
-        false
+        self.fails && self.open.load(SeqCst) != 0
     }
 
     fn fault(&self) -> Option<Fault> {
-        None
+        self.fails.then(|| Fault {
+            code: Error(719),
+            message: String::new(),
+            details: Vec::new(),
+            stderr: None,
+        })
     }
 }
 
@@ -356,27 +362,31 @@ fn a_waiting_thread_writes_kernel_output() {
     assert!(scheduler.lock().printed.is_empty());
 }
 
+/// With `fails`, the other thread ends the kernel with a second fault, which is not reported.
 #[test]
 fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
-    let scheduler = Scheduler::default();
-    let gated = Arc::new(Gated {
-        panics: true,
-        ..Gated::default()
-    });
-    let work = gated.clone();
-    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| scheduler.wait(id));
-        }
-        while scheduler.fault().is_none() {
-            std::thread::yield_now();
-        }
-        assert!(!scheduler.is_done(id));
-        gated.open.store(1, SeqCst);
-    });
-    assert!(scheduler.is_done(id));
-    assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
+    for fails in [false, true] {
+        let scheduler = Scheduler::default();
+        let gated = Arc::new(Gated {
+            panics: true,
+            fails,
+            ..Gated::default()
+        });
+        let work = gated.clone();
+        let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| scheduler.wait(id));
+            }
+            while scheduler.fault().is_none() {
+                std::thread::yield_now();
+            }
+            assert!(!scheduler.is_done(id));
+            gated.open.store(1, SeqCst);
+        });
+        assert!(scheduler.is_done(id));
+        assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
+    }
 }
 
 #[test]
