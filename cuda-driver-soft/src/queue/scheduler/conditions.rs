@@ -2,8 +2,10 @@
 //! wait, query or finish other work, and by the watcher (one of the workers).
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::queue::scheduler::Scheduler;
+use crate::queue::scheduler::run::panic_fault;
 use crate::queue::scheduler::tasks::Wake;
 
 impl Scheduler {
@@ -17,7 +19,9 @@ impl Scheduler {
         let mut not_yet = BTreeMap::new();
         let mut held = Vec::new();
         for (id, mut condition) in polled {
-            match condition() {
+            // A panic that left this function would lose all conditions that are taken.
+            let polled = catch_unwind(AssertUnwindSafe(&mut condition)).unwrap_or_else(|_| Err(panic_fault()));
+            match polled {
                 Ok(false) => {
                     not_yet.insert(id, condition);
                 }

@@ -157,6 +157,18 @@ fn a_long_chain_of_conditions_needs_no_stack_after_a_fault() {
 }
 
 #[test]
+fn a_panic_in_a_condition_is_a_fault_of_its_task() {
+    let scheduler = Scheduler::default();
+    scheduler.lock().workers.started = true;
+    let panics = scheduler.submit(&[], Work::Until(Box::new(|| panic!("on purpose"))), 0);
+    let other = scheduler.submit(&[], Work::Until(Box::new(|| Ok(false))), 0);
+    scheduler.wait(panics);
+    assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
+    // Other conditions are abandoned after the fault, not lost.
+    assert!(scheduler.is_done(other));
+}
+
+#[test]
 fn several_threads_wait_for_a_kernel() {
     let scheduler = Scheduler::default();
     let pieces = Pieces::new(10_000, None);
