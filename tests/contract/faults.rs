@@ -141,6 +141,59 @@ fn misaligned() {
     });
 }
 
+/// Launches a block of 128 threads that runs `body`, in which `%p` is true in threads 0 to 63, `%one` is 1 and `%odd`
+/// is the thread's number modulo 2. Checks that the launch ends with `CUDA_ERROR_ILLEGAL_INSTRUCTION` (715).
+fn illegal_barrier(body: &str) {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let module = gpu.text(&format!(
+        ".version 7.7\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u32 n) {{\n\
+         .reg .pred %p; .reg .b32 %t, %one, %odd, %count;\n\
+         mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 64; ld.param.u32 %one, [n];\n\
+         and.b32 %odd, %t, 1; add.u32 %count, %one, 32;\n{body}\nret; }}\n"
+    ));
+    let (function, none) = (gpu.function(module, "k"), ptr::null_mut());
+    let mut arguments = arguments![1_u32];
+    let mut pointers = arguments.pointers();
+    let parameters = pointers.as_mut_ptr();
+    ok!(cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        128,
+        1,
+        1,
+        0,
+        none,
+        parameters,
+        ptr::null_mut()
+    ));
+    is!(c, 715, cuCtxSynchronize());
+}
+
+#[test]
+fn a_barrier_with_and_without_a_thread_count() {
+    // The count is that of all threads, and yet it is not the same barrier.
+    child!("a_barrier_with_and_without_a_thread_count", {
+        illegal_barrier("@%p bra A; bar.sync 1; bra D; A: bar.sync 1, 128; D:");
+    });
+}
+
+#[test]
+fn a_thread_count_that_is_not_a_multiple_of_32() {
+    child!("a_thread_count_that_is_not_a_multiple_of_32", {
+        illegal_barrier("bar.sync %one, %count;");
+    });
+}
+
+#[test]
+fn threads_of_a_warp_at_two_barriers() {
+    child!("threads_of_a_warp_at_two_barriers", {
+        illegal_barrier("barrier.sync %odd;");
+    });
+}
+
 #[test]
 fn trap() {
     child!("trap", { fault("fault_trap", 1, 719, |_, out| arguments![1_u32, out]) });

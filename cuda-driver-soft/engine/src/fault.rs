@@ -293,10 +293,15 @@ pub enum FaultKind {
         /// Bytes of local memory that the thread would need.
         bytes: u64,
     },
-    /// A barrier that threads of a warp reach at different instructions, a wrong number or thread count of a barrier,
-    /// or a member mask without a lane that runs the instruction.
+    /// Threads of a warp that wait at different instructions, or a member mask without a lane that runs the
+    /// instruction. A GPU would wait for ever.
     BarrierMisuse {
-        /// The lanes that wait, and at which lines; or the wrong number, count or mask.
+        /// The lanes that wait, and at which lines; or the wrong mask.
+        report: String,
+    },
+    /// A wrong number or thread count of a barrier, or threads that give different ones.
+    BarrierConflict {
+        /// The wrong number or count; or the lanes that wait, and at which lines.
         report: String,
     },
     /// All threads that have not exited wait for one another.
@@ -381,6 +386,7 @@ impl Fault {
             // CUDA_ERROR_ILLEGAL_INSTRUCTION
             FaultKind::SharedOutOfRange { .. }
             | FaultKind::BarrierNotShared { .. }
+            | FaultKind::BarrierConflict { .. }
             | FaultKind::NoCluster
             | FaultKind::TensorCopy { .. } => 715,
             // CUDA_ERROR_MISALIGNED_ADDRESS
@@ -526,7 +532,9 @@ impl fmt::Display for FaultKind {
                     "stack overflow: a thread needs {bytes} bytes of stack, more than its limit (CU_LIMIT_STACK_SIZE)"
                 )
             }
-            FaultKind::BarrierMisuse { report } => write!(f, "invalid use of a barrier: {report}"),
+            FaultKind::BarrierMisuse { report } | FaultKind::BarrierConflict { report } => {
+                write!(f, "invalid use of a barrier: {report}")
+            }
             FaultKind::Deadlock { report } => write!(f, "deadlock: {report}"),
             FaultKind::Budget { instructions } => {
                 write!(f, "the launch exceeded its budget of {instructions} warp instructions")

@@ -76,7 +76,9 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         // The address is not a tensor map's.
         FaultKind::TensorCopy { .. } => opcode.contains(".bulk.tensor"),
         // The barrier's number and count are arbitrary.
-        FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
+        FaultKind::BarrierMisuse { .. } | FaultKind::BarrierConflict { .. } | FaultKind::Deadlock { .. } => {
+            opcode.starts_with("bar")
+        }
         // The size is arbitrary.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
         // The size is arbitrary, and both addresses of a copy are the same.

@@ -179,7 +179,7 @@ impl Checker {
                 None,
                 "compare the rank of the block with the number of blocks in the cluster",
             ),
-            FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => (
+            FaultKind::BarrierMisuse { .. } | FaultKind::BarrierConflict { .. } | FaultKind::Deadlock { .. } => (
                 Checks::SYNC,
                 None,
                 "let all threads that a barrier or mask names reach the same barrier or instruction",

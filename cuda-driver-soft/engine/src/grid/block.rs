@@ -243,7 +243,7 @@ impl Block {
                 }
                 Pause::Barrier => {
                     if let Err(report) = self.arrive(m, frames, w) {
-                        return self.fault_at_barrier(frames, shape, FaultKind::BarrierMisuse { report }, w);
+                        return self.fault_at_barrier(frames, shape, FaultKind::BarrierConflict { report }, w);
                     }
                 }
                 Pause::Fault { line } => {

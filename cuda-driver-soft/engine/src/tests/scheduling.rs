@@ -434,7 +434,7 @@ fn lanes_of_a_whole_warp_are_reported_at_the_barrier_where_they_wait() {
     check(fault, 11, 1, 1);
     // The second warp arrives without the thread count of the first one.
     let fault = wrong("bar.sync 1, 64", "bar.sync 1");
-    assert!(matches!(fault.kind, FaultKind::BarrierMisuse { .. }), "{fault}");
+    assert!(matches!(fault.kind, FaultKind::BarrierConflict { .. }), "{fault}");
     check(fault, 14, 32, 0);
 }
 

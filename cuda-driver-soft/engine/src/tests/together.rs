@@ -158,7 +158,7 @@ fn the_barrier_of_the_cluster_has_no_number() {
         64,
         u64::MAX,
     );
-    assert_eq!(fault.code(), 702);
+    assert_eq!(fault.code(), 715);
     assert!(fault.to_string().contains("barrier 4294967295"), "{fault}");
 }
 

@@ -134,10 +134,20 @@ impl Warp {
             places.collect::<Vec<_>>().join(", ")
         );
         let at = self.parked.first().map_or(0, |p| self.line(frames, p));
-        m.fault = Some((
-            FaultKind::BarrierMisuse { report },
-            self.live.trailing_zeros() as usize % 32,
-        ));
+        // Where all lanes wait at barriers of the block, a GPU faults if the numbers or thread counts differ. It waits for
+        // ever if the lanes wait at different instructions.
+        let barrier = |arrival: &Option<Arrival>| arrival.map(|arrival| (arrival.id, arrival.count));
+        let in_block = |(p, arrival): (&Parked, &Option<Arrival>)| {
+            p.wait == Wait::Barrier && arrival.is_none_or(|a| a.id.is_some())
+        };
+        let conflict = self.parked.iter().zip(arrivals).all(in_block)
+            && (arrivals.contains(&None) || arrivals.iter().any(|other| barrier(other) != barrier(&arrivals[0])));
+        let kind = if conflict {
+            FaultKind::BarrierConflict { report }
+        } else {
+            FaultKind::BarrierMisuse { report }
+        };
+        m.fault = Some((kind, self.live.trailing_zeros() as usize % 32));
         Pause::Fault { line: at }
     }
 
