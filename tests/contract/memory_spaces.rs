@@ -169,3 +169,52 @@ fn elements_indexed_by_a_register() {
         assert_eq!(seen[t as usize * 8..][..8], expected, "thread {t}");
     }
 }
+
+#[test]
+fn the_space_of_an_address() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let spaces = ["global", "const", "param", "local", "shared"];
+    // The parameters of a kernel are in the window of `.param` and in that of `.global`.
+    let variables = [
+        ("param", "y", vec!["global", "param"]),
+        ("const", "in_const", vec!["const"]),
+        ("global", "in_global", vec!["global"]),
+        ("local", "in_local", vec!["local"]),
+        ("shared", "in_shared", vec!["shared"]),
+    ];
+    let mut body = String::new();
+    for (i, (space, name, _)) in variables.iter().enumerate() {
+        body += &format!("mov.b64 %a, {name}; cvta.{space}.u64 %a, %a;\n");
+        for (j, asked) in spaces.iter().enumerate() {
+            let at = 4 * (i * spaces.len() + j);
+            body += &format!("isspacep.{asked} %p, %a; selp.u32 %r, 1, 0, %p; st.global.u32 [%out + {at}], %r;\n");
+        }
+    }
+    let module = gpu.text(&format!(
+        ".version 7.7\n.target sm_70\n.address_size 64\n.const .align 4 .b32 in_const[4];\n\
+         .global .align 4 .b32 in_global[4];\n.visible .entry k(.param .u64 out, .param .u64 y) {{\n\
+         .reg .pred %p; .reg .b64 %out, %a; .reg .b32 %r; .shared .align 4 .b32 in_shared[4];\n\
+         .local .align 4 .b32 in_local[4];\nld.param.u64 %out, [out]; cvta.to.global.u64 %out, %out;\n{body}ret; }}\n"
+    ));
+    let out = gpu.upload(&vec![7_u32; variables.len() * spaces.len()]);
+    gpu.launch(
+        gpu.function(module, "k"),
+        [1; 3],
+        [1; 3],
+        0,
+        &mut arguments![out, 5_u64],
+    );
+    let seen = gpu.read::<u32>(out, variables.len() * spaces.len());
+    for ((space, _, expected), row) in variables.iter().zip(seen.chunks(spaces.len())) {
+        let found: Vec<_> = spaces
+            .iter()
+            .zip(row)
+            .filter(|(_, flag)| **flag == 1)
+            .map(|(name, _)| *name)
+            .collect();
+        c.that(found == *expected, || {
+            format!("an address in .{space} is in {found:?}, expected {expected:?}")
+        });
+    }
+}

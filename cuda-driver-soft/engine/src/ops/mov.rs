@@ -116,6 +116,8 @@ impl Body for Isspacep {
                 Space::Shared | Space::SharedCluster if inst.mods == ANY_SHARED || !m.spaces.is_own(a[i]) => ANY_SHARED,
                 Space::Shared | Space::SharedCluster => 2,
                 Space::Local => 3,
+                // The window of a kernel's parameters is part of the global one.
+                Space::Param if inst.mods == 0 => 0,
                 Space::Param => 4,
                 _ => match m.spaces.flight.lookup(a[i]) {
                     Some(record) if record.info().kind == AllocationKind::Constant => 1,
