@@ -2,6 +2,7 @@
 //! results do not depend on earlier frames that used the same memory.
 
 use super::class::is_scheduled;
+use super::liveness;
 use super::set::Set;
 use super::steps::{Layout, Step};
 use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
@@ -17,18 +18,63 @@ pub(crate) enum Use {
     PerhapsUndefined,
 }
 
-/// Returns how each register is used.
+/// Returns how each register is used. In a very large function, all registers that a block reads before it writes them
+/// may be undefined, except parameters.
 pub(crate) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
+    let mut uses = vec![Use::Unused; body.registers.len()];
+    for block in &layout.order {
+        for step in &layout.steps[layout.steps_of(*block)] {
+            // Registers written under a guard are used too.
+            reads(step, |reg| uses[reg.0 as usize] = Use::Defined);
+            all_writes(step, |reg| uses[reg.0 as usize] = Use::Defined);
+        }
+    }
+    for reg in registers(&body.params).chain(registers(&body.returns)) {
+        uses[reg.0 as usize] = Use::Defined;
+    }
+    let results: Vec<Reg> = registers(&body.returns).collect();
+    // Registers that no block reads before it writes them are always defined.
+    let across = liveness::across(body, layout, &results);
+    let undefined = match undefined(body, layout, &across, &results) {
+        Some(set) => set.registers(),
+        None => (0..across.len() as u32).map(Reg).collect(),
+    };
+    for number in undefined {
+        uses[across[number.0 as usize].0 as usize] = Use::PerhapsUndefined;
+    }
+    // The caller writes the parameters.
+    for reg in registers(&body.params) {
+        uses[reg.0 as usize] = Use::Defined;
+    }
+    uses
+}
+
+/// Returns the registers of parameters or results.
+fn registers(formals: &[Formal]) -> impl Iterator<Item = Reg> + '_ {
+    formals.iter().filter_map(|formal| match formal {
+        Formal::Reg(reg) => Some(*reg),
+        Formal::Frame { .. } => None,
+    })
+}
+
+/// Returns the registers that may be read before they are written, as indexes into `across`, or `None` if the function
+/// is too large. `across` are the candidates, in ascending order.
+fn undefined(body: &Body, layout: &Layout<'_>, across: &[Reg], results: &[Reg]) -> Option<Set> {
     let Layout {
         steps, blocks, order, ..
     } = layout;
-    let n = body.registers.len();
+    let n = across.len();
+    if 2 * n.saturating_mul(blocks.len()) > liveness::MOST_BITS {
+        return None;
+    }
+    let number = |reg: Reg| Some(Reg(across.binary_search(&reg).ok()? as u32));
+    let insert = |set: &mut Set, reg| number(reg).into_iter().for_each(|number| set.insert(number));
     let written: Vec<Set> = blocks
         .iter()
         .map(|block| {
             let mut set = Set::empty(n);
             for step in &steps[block.start..block.end] {
-                writes(step, |reg| set.insert(reg));
+                writes(step, |reg| insert(&mut set, reg));
             }
             set
         })
@@ -36,67 +82,44 @@ pub(crate) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
     // Registers that are written on every path to a block.
     let mut before = vec![Set::all(n); blocks.len()];
     before[0] = Set::empty(n);
-    for formal in &body.params {
-        if let Formal::Reg(reg) = formal {
-            before[0].insert(*reg);
-        }
-    }
-    let mut changed = true;
+    registers(&body.params).for_each(|reg| insert(&mut before[0], reg));
+    let (mut changed, mut work) = (true, 0);
     while changed {
         changed = false;
         for block in order {
+            let successors = &blocks[*block].successors;
+            work += 1 + (1 + successors.len()) * (1 + written[*block].words());
+            if work > liveness::MOST_STEPS {
+                return None;
+            }
             let mut after = before[*block].clone();
             after.union(&written[*block]);
-            for next in &blocks[*block].successors {
+            for next in successors {
                 changed |= before[*next].intersect(&after);
             }
         }
     }
-    let mut uses = vec![Use::Unused; n];
+    let mut undefined = Set::empty(n);
+    let note_read = |undefined: &mut Set, defined: &Set, reg| {
+        if let Some(number) = number(reg)
+            && !defined.has(number)
+        {
+            undefined.insert(number);
+        }
+    };
     for block in order {
         let mut defined = before[*block].clone();
         for step in &steps[blocks[*block].start..blocks[*block].end] {
-            reads(step, |reg| note_read(&mut uses, reg, &defined));
+            reads(step, |reg| note_read(&mut undefined, &defined, reg));
             if let Step::Plain(Inst { op: Op::Ret { .. }, .. }) = step {
-                note_results(body, &mut uses, &defined);
+                results.iter().for_each(|reg| note_read(&mut undefined, &defined, *reg));
             }
-            // Registers written under a guard are used too.
-            all_writes(step, |reg| {
-                let at = &mut uses[reg.0 as usize];
-                if *at == Use::Unused {
-                    *at = Use::Defined;
-                }
-            });
-            writes(step, |reg| defined.insert(reg));
+            writes(step, |reg| insert(&mut defined, reg));
         }
         // Assume that the function may end after any block. At worst, a result is zeroed without need.
-        note_results(body, &mut uses, &defined);
+        results.iter().for_each(|reg| note_read(&mut undefined, &defined, *reg));
     }
-    for formal in &body.params {
-        if let Formal::Reg(reg) = formal
-            && uses[reg.0 as usize] == Use::Unused
-        {
-            uses[reg.0 as usize] = Use::Defined;
-        }
-    }
-    uses
-}
-
-fn note_read(uses: &mut [Use], reg: Reg, defined: &Set) {
-    let at = &mut uses[reg.0 as usize];
-    if !defined.has(reg) {
-        *at = Use::PerhapsUndefined;
-    } else if *at == Use::Unused {
-        *at = Use::Defined;
-    }
-}
-
-fn note_results(body: &Body, uses: &mut [Use], defined: &Set) {
-    for formal in &body.returns {
-        if let Formal::Reg(reg) = formal {
-            note_read(uses, *reg, defined);
-        }
-    }
+    Some(undefined)
 }
 
 /// Calls `f` for each register that a step reads.

@@ -6,9 +6,9 @@ use super::steps::{Layout, Step};
 use ptx::ir::{Body, Formal, Op, Reg};
 
 /// Limit on the bits in the sets of one function.
-const MOST_BITS: usize = 1 << 25;
+pub(super) const MOST_BITS: usize = 1 << 25;
 /// Limit on the steps of the search in one function: see [`solve`].
-const MOST_STEPS: usize = 1 << 25;
+pub(super) const MOST_STEPS: usize = 1 << 25;
 
 /// The registers that are live at the beginning and at the end of each basic block.
 pub(crate) struct Liveness {
@@ -216,7 +216,7 @@ fn reads(step: &Step<'_>, results: &[Reg], mut f: impl FnMut(Reg)) {
 }
 
 /// Returns the registers that some block reads before it writes them, and the function's results.
-fn across(body: &Body, layout: &Layout<'_>, results: &[Reg]) -> Vec<Reg> {
+pub(super) fn across(body: &Body, layout: &Layout<'_>, results: &[Reg]) -> Vec<Reg> {
     let mut across = Set::empty(body.registers.len());
     let mut written_in = vec![usize::MAX; body.registers.len()];
     for block in &layout.order {

@@ -719,3 +719,27 @@ fn repeatable_steps() {
         });
     }
 }
+
+/// Sets of all registers for each block would take gigabytes.
+#[test]
+fn uses_of_many_registers_in_many_blocks() {
+    const BLOCKS: usize = 30_000;
+    let blocks: String = (0..BLOCKS)
+        .map(|i| format!("L{i}: mov.u32 %x{i}, {i}; @%p0 bra L{i};\n"))
+        .collect();
+    let reads: String = (0..BLOCKS).map(|i| format!("add.u32 %r6, %r5, %x{i};\n")).collect();
+    let text = kernel(&format!(
+        ".reg .b32 %x<{BLOCKS}>;\n{blocks}{reads}add.u32 %r7, %r6, %r6;"
+    ));
+    let module = load(&text);
+    let body = module.functions[0].body().unwrap();
+    let uses = super::defined::uses(body, &super::steps::Layout::of(body));
+    let used_by = |line: usize| {
+        let inst = body.insts.iter().find(|inst| inst.line as usize == line + 11).unwrap();
+        uses[inst.dsts[0].unwrap().0 as usize]
+    };
+    // Defined, but the search would take too much memory.
+    assert_eq!(used_by(1), Use::PerhapsUndefined);
+    // Only the last block reads it.
+    assert_eq!(used_by(2 * BLOCKS), Use::Defined);
+}
