@@ -44,6 +44,9 @@ struct Last {
 const MOST_PLACES: usize = 16;
 /// Limit on the passes over a function. Most functions need as many as they have nested loops, and two more.
 const MOST_PASSES: usize = 64;
+/// Limit on the instructions of a function. Finding the loops of larger ones could take very long, and they are not
+/// compiled anyway.
+const MOST_INSTS: usize = 8_192;
 
 /// Returns the modifiers of an access to shared memory whose order relative to other threads does not matter, and true
 /// if it stores. Atomic operations store.
@@ -290,10 +293,14 @@ fn flow<'b, S: State>(layout: &Layout<'b>, flow: &Flow) -> Vec<&'b Inst> {
 /// Returns the lines of the accesses to shared memory that lanes must run in step, in ascending order: if any load may
 /// have a value that another lane has stored since the last barrier, all loads that follow a store, and all stores that
 /// follow a load. Loads that follow each other may run in any order; so may stores, unless they are to the same place.
+/// Returns the lines of all these accesses if the function is too large to analyse.
 pub(super) fn lines(body: &Body) -> Vec<u32> {
     let is_store = |inst: &Inst| access(inst).is_some_and(|(_, store)| store);
     if !body.insts.iter().any(is_store) {
         return Vec::new();
+    }
+    if body.insts.len() > MOST_INSTS {
+        return ascending(body.insts.iter().filter(|inst| access(inst).is_some()));
     }
     let layout = Layout::of(body);
     let successors: Vec<Vec<usize>> = layout.blocks.iter().map(|b| b.successors.clone()).collect();
@@ -301,7 +308,12 @@ pub(super) fn lines(body: &Body) -> Vec<u32> {
     if flow::<Stores>(&layout, &control).is_empty() {
         return Vec::new();
     }
-    let mut lines: Vec<u32> = flow::<Last>(&layout, &control).iter().map(|inst| inst.line).collect();
+    ascending(flow::<Last>(&layout, &control).into_iter())
+}
+
+/// Returns the lines of some instructions, each once, in ascending order.
+fn ascending<'b>(insts: impl Iterator<Item = &'b Inst>) -> Vec<u32> {
+    let mut lines: Vec<u32> = insts.map(|inst| inst.line).collect();
     lines.sort_unstable();
     lines.dedup();
     lines

@@ -44,7 +44,8 @@ impl Flow {
         let mut predecessors = vec![Vec::new(); count];
         for block in order {
             for next in &successors[*block] {
-                if !predecessors[*next].contains(block) {
+                // If a block has several edges to the same block, they are added one after another.
+                if predecessors[*next].last() != Some(block) {
                     predecessors[*next].push(*block);
                 }
             }

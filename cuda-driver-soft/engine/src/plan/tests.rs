@@ -743,3 +743,20 @@ fn uses_of_many_registers_in_many_blocks() {
     // Only the last block reads it.
     assert_eq!(used_by(2 * BLOCKS), Use::Defined);
 }
+
+/// The loops alone would have 200 million blocks in their lists.
+#[test]
+fn exchanges_in_large_functions_are_all_accesses() {
+    const LOOPS: usize = 20_000;
+    let heads: String = (0..LOOPS).map(|i| format!("L{i}: add.u32 %r6, %r6, 1;\n")).collect();
+    let ends: String = (0..LOOPS).rev().map(|i| format!("@%p0 bra L{i};\n")).collect();
+    let many: String = "@%p0 bra done;\n".repeat(100_000);
+    for body in [format!("{heads}{ends}"), many] {
+        let text = kernel(&format!(
+            "st.shared.u32 [part], %r5; ld.shared.u32 %r7, [part];\n{body}"
+        ));
+        let module = load(&text);
+        let lines = super::exchange::lines(module.functions[0].body().unwrap());
+        assert_eq!(lines, [11]);
+    }
+}
