@@ -134,7 +134,9 @@ fn an_installed_program_says_where_the_library_belongs() {
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::create_dir_all(&lib).unwrap();
     let program = bin.join("soft-cuda");
-    std::fs::copy(env!("CARGO_BIN_EXE_soft-cuda"), &program).unwrap();
+    // A link, not a copy: while another test starts a process, that process has the copy open for writing, and the copy
+    // cannot be run.
+    std::fs::hard_link(env!("CARGO_BIN_EXE_soft-cuda"), &program).unwrap();
     let path = || Command::new(&program).arg("path").output().unwrap();
     let without = path();
     assert!(!without.status.success());
