@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::object::place::MemoryPlace;
-use crate::queue::order::{self, Place};
+use crate::queue::order::{self, Moment, Place};
 use engine::check::{Checker, Checks, Footprint, OrderedWork, Span, footprint_of_launch};
 use engine::{Execution, Launch};
 use std::sync::Arc;
@@ -56,8 +56,9 @@ impl Ordered {
                 serial: place.serial,
                 kernel: self.kernel.clone(),
                 description: self.description.clone(),
+                is_after: is_after(place),
             };
-            checker.add_work(work, footprint(), &|moment| place.is_after(moment), &order::is_past);
+            checker.add_work(work, footprint(), &order::is_past);
         }
     }
 
@@ -74,6 +75,12 @@ impl Ordered {
             self.add(&place, &|| Footprint::of_spans(spans.to_vec()));
         }
     }
+}
+
+/// Returns the predicate of work at this place.
+fn is_after(place: &Place) -> Arc<dyn Fn(Moment) -> bool + Send + Sync> {
+    let place = place.clone();
+    Arc::new(move |moment| place.is_after(moment))
 }
 
 /// Starts a launch as part of the task that the calling thread runs. Its accesses are recorded if `ordered` is given.
@@ -94,8 +101,9 @@ pub(super) fn start(mut launch: Launch, ordered: Option<Ordered>) -> Arc<Executi
                     serial: place.serial,
                     kernel,
                     description,
+                    is_after: is_after(&place),
                 };
-                checker.add_work(work, footprint, &|moment| place.is_after(moment), &order::is_past);
+                checker.add_work(work, footprint, &order::is_past);
             });
             launch.options.observers.add(observers);
         }

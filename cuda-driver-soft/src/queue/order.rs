@@ -54,9 +54,11 @@ struct Known {
     place: Place,
     /// False if the task may be ordered after tasks that are not in the place.
     whole: bool,
+    /// True once the task is done.
+    done: bool,
 }
 
-/// The order of all tasks that the host has not waited for.
+/// The order of all tasks that are not done or that the host has not waited for.
 #[derive(Default)]
 struct Order {
     /// The tasks that the host has waited for.
@@ -126,7 +128,20 @@ pub(super) fn submitted(id: TaskId, after: &[TaskId], work: &Work) {
     if matches!(work, Work::Host(_)) {
         order.reach(std::slice::from_ref(&place));
     }
-    order.tasks.insert(id, Known { place, whole });
+    let done = false;
+    order.tasks.insert(id, Known { place, whole, done });
+}
+
+/// Records that a task is done.
+pub(super) fn ended(id: TaskId) {
+    let mut order = order();
+    let Order { host, tasks, .. } = &mut *order;
+    if let Some(known) = tasks.get_mut(&id) {
+        known.done = true;
+        if covers(host, known.place.moment) {
+            tasks.remove(&id);
+        }
+    }
 }
 
 /// Records that the host has waited for tasks.
@@ -246,7 +261,9 @@ impl Order {
             add(host, place.moment);
         }
         let host = &self.host;
-        self.tasks.retain(|_, known| !covers(host, known.place.moment));
+        // A task that is not done needs its place: a host function counts as waited for when it is submitted.
+        self.tasks
+            .retain(|_, known| !known.done || !covers(host, known.place.moment));
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
 use crate::common::{Context, Kernel, check, cuda, lacks_software, ptr, software};
+use crate::stream::{Door, hold};
 use cuda_driver_soft::{Checks, Finding};
 use cuda_driver_sys::*;
 
@@ -401,6 +402,32 @@ fn host_functions_and_events_order_work() {
             check(unsafe { cuda().cuEventRecord(second, w.b) });
             check(unsafe { cuda().cuStreamWaitEvent(w.a, second, 0) });
         }
+    });
+}
+
+/// A host function counts as waited for when it is submitted, although work before it may not have begun.
+#[test]
+fn a_host_function_does_not_hide_work_that_has_not_begun() {
+    wrong(&[9, 4], |w| {
+        let door = Door::default();
+        hold(w.a, &door);
+        w.bump(w.a, w.x);
+        w.look(w.b, w.x, w.y);
+        check(unsafe { cuda().cuLaunchHostFunc(w.a, Some(nothing), null_mut()) });
+        w.synchronize(w.b);
+        door.open();
+        w.synchronize(w.a);
+    });
+    // Work after the submission counts as ordered, even if it runs first.
+    right(|w| {
+        let door = Door::default();
+        hold(w.a, &door);
+        w.bump(w.a, w.x);
+        check(unsafe { cuda().cuLaunchHostFunc(w.a, Some(nothing), null_mut()) });
+        w.look(w.b, w.x, w.y);
+        w.synchronize(w.b);
+        door.open();
+        w.synchronize(w.a);
     });
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::queue::order;
 use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 
@@ -275,6 +276,9 @@ impl Tasks {
             let Some(task) = self.tasks.remove(&id) else {
                 continue;
             };
+            if order::is_on() {
+                order::ended(id);
+            }
             match task.work {
                 Some(Work::Stamp(time)) => {
                     time.get_or_init(Instant::now);
