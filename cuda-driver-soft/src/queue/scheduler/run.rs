@@ -139,7 +139,12 @@ impl Scheduler {
             return true;
         }
         let wake = match inside {
-            Some(_) => state.give_up(),
+            Some(_) => {
+                let mut wake = state.give_up();
+                // This thread may go to another kernel next, and workers that found nothing in this one sleep.
+                wake.large |= progress && state.running.len() > 1;
+                wake
+            }
             None if state.fault.is_some() => state.finish(id),
             None => {
                 state.running.push_back(Running { id, kernel, inside: 0 });

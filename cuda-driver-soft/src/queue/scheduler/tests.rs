@@ -559,3 +559,81 @@ fn a_stamp_is_the_time_of_its_last_dependency() {
     scheduler.wait(stamp);
     assert!(*time.get().unwrap() >= began + Duration::from_millis(20));
 }
+
+/// A kernel of two pieces, which two threads must do one after the other. The first one waits until `open` is set.
+#[derive(Default)]
+struct InTurn {
+    first: OnceLock<std::thread::ThreadId>,
+    open: AtomicU32,
+    done: AtomicU32,
+}
+
+impl Divisible for InTurn {
+    fn piece(&self) -> bool {
+        let here = std::thread::current().id();
+        let mut is_first = false;
+        let first = *self.first.get_or_init(|| {
+            is_first = true;
+            here
+        });
+        while is_first && self.open.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let progress = is_first || first != here && self.done.load(SeqCst) == 1;
+        self.done.fetch_add(progress.into(), SeqCst);
+        progress
+    }
+
+    fn finished(&self) -> bool {
+        self.done.load(SeqCst) == 2
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+/// A kernel that has nothing to do until another one is finished.
+struct Behind(Arc<InTurn>);
+
+impl Divisible for Behind {
+    fn piece(&self) -> bool {
+        self.finished()
+    }
+
+    fn finished(&self) -> bool {
+        self.0.finished()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+/// The first worker cannot go on with the kernel, and the second one sleeps because there was nothing to do.
+#[test]
+fn a_worker_that_leaves_a_kernel_wakes_another_one() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    for _ in 0..2 {
+        std::thread::spawn(|| scheduler.run_worker(false));
+    }
+    let in_turn = Arc::new(InTurn::default());
+    let work = in_turn.clone();
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    while in_turn.first.get().is_none() {
+        std::thread::yield_now();
+    }
+    let work = Arc::new(Behind(in_turn.clone()));
+    scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    let sleeps = |state: &Tasks| state.running.len() == 2 && state.workers.sleeping == 1;
+    while !sleeps(&scheduler.lock()) {
+        std::thread::yield_now();
+    }
+    in_turn.open.store(1, SeqCst);
+    let began = Instant::now();
+    while !scheduler.is_done(id) {
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+}
