@@ -15,6 +15,7 @@ use crate::call::lookup::current_context;
 use crate::call::{pool as call, stream};
 use crate::object::graph_memory::GraphMemory;
 use crate::object::managed::Location;
+use crate::object::memory::Owner;
 use crate::object::pool::{self, PoolAttributeValue, PoolHome};
 use crate::object::stream::NullStream;
 use crate::object::{context, device, ipc};
@@ -147,7 +148,7 @@ pub(super) fn alloc_node(
     }
     let context = current_context()?;
     Ok(GraphAllocation {
-        memory: GraphMemory::new(&context, bytes as u64)?,
+        memory: GraphMemory::new(Owner::on(&context, ordinal)?, bytes as u64)?,
         ordinal,
     })
 }

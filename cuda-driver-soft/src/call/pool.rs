@@ -1,9 +1,10 @@
 //! Stream-ordered allocation: `cuMemAllocAsync`, `cuMemAllocFromPoolAsync` and `cuMemFreeAsync`.
 
 use crate::call::capture as capturing;
-use crate::object::context::Context;
 use crate::object::graph_memory::{self, GraphMemory};
+use crate::object::memory::Owner;
 use crate::object::pending_free::{self, PendingFree};
+use crate::object::pool::PoolHome;
 use crate::object::stream::StreamRef;
 use crate::object::{freed, memory, pool};
 use crate::operation::{GraphAllocation, Operation};
@@ -34,11 +35,12 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     }
     let kind = pool.home.kind();
     if is_capturing {
-        return captured(bytes, kind, stream);
+        return captured(bytes, pool.home, stream);
     }
-    let allocated = memory::allocate(context, kind, bytes);
+    let owner = Owner::on(context, pool.home.ordinal().unwrap_or(context.device.ordinal))?;
+    let allocated = memory::allocate(owner, kind, bytes);
     let address = allocated.or_else(|error| match (error, kind) {
-        (Error::CUDA_ERROR_OUT_OF_MEMORY, AllocationKind::Device) => alloc_after_frees(context, bytes),
+        (Error::CUDA_ERROR_OUT_OF_MEMORY, AllocationKind::Device) => alloc_after_frees(owner, bytes),
         _ => Err(error),
     })?;
     let allocation = address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
@@ -52,17 +54,14 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
 }
 
 /// Adds an allocation node to the capture.
-fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64> {
-    if kind != AllocationKind::Device {
+fn captured(bytes: u64, home: PoolHome, stream: &StreamRef) -> Result<u64> {
+    let (AllocationKind::Device, Some(ordinal)) = (home.kind(), home.ordinal()) else {
         host::log!("allocation nodes support only device memory: capture allocations from a pool of device memory");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
-    }
-    let memory = GraphMemory::new(&stream.context, bytes)?;
-    let address = memory.address;
-    let allocation = GraphAllocation {
-        memory,
-        ordinal: stream.context.device.ordinal,
     };
+    let memory = GraphMemory::new(Owner::on(&stream.context, ordinal)?, bytes)?;
+    let address = memory.address;
+    let allocation = GraphAllocation { memory, ordinal };
     capturing::add(stream, Operation::Alloc(allocation))?;
     Ok(address)
 }
@@ -71,12 +70,12 @@ fn captured(bytes: u64, kind: AllocationKind, stream: &StreamRef) -> Result<u64>
 /// other until the allocation succeeds, except for frees queued after a host function or a wait for a value in memory:
 /// the function or the value may depend on the calling thread. The memory of those frees counts as free, as on a GPU,
 /// which reuses it in stream order.
-fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
+fn alloc_after_frees(owner: Owner<'_>, bytes: u64) -> Result<u64> {
     let sum = |pending: &[PendingFree]| pending.iter().map(|free| free.bytes).sum::<u64>();
-    let owners = memory::owners_on(context.device);
+    let owners = memory::owners_on(owner.device);
     let mut pending = pending_free::all().of(&owners);
     let stays = address_space().device_bytes(&owners).saturating_sub(sum(&pending));
-    let room = context.device.total_memory().saturating_sub(stays);
+    let room = owner.device.total_memory().saturating_sub(stays);
     if pending.is_empty() || bytes > room {
         return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -84,13 +83,13 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     let held_up = scheduler().behind_host_functions();
     for freed in pending.iter().filter(|free| !held_up.contains(&free.task)) {
         scheduler().wait(freed.task);
-        let allocated = memory::allocate(context, AllocationKind::Device, bytes);
+        let allocated = memory::allocate(owner, AllocationKind::Device, bytes);
         if allocated != Err(Error::CUDA_ERROR_OUT_OF_MEMORY) {
             return allocated;
         }
     }
     let still = sum(&pending_free::all().of(&owners));
-    memory::allocate_excluding(context, AllocationKind::Device, bytes, still)
+    memory::allocate_excluding(owner, AllocationKind::Device, bytes, still)
 }
 
 /// `cuMemFreeAsync`: also frees memory of `cuMemAlloc` and of allocation nodes, but, like driver 580, not memory of

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cuda_driver_sys::CUgraphMem_attribute as Id;
 
-use crate::object::context::Context;
+use crate::object::memory::Owner;
 use crate::object::{device, freed, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, AllocationKind, address_space};
@@ -91,17 +91,18 @@ impl GraphMemories {
 
 impl GraphMemory {
     /// Creates the memory of a new node. Until a launch allocates it, it is not accessible.
-    pub(crate) fn new(context: &Context, bytes: u64) -> Result<Arc<Self>> {
+    pub(crate) fn new<'c>(owner: impl Into<Owner<'c>>, bytes: u64) -> Result<Arc<Self>> {
         if bytes == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let address = memory::allocate(context, AllocationKind::Device, bytes)?;
+        let owner = owner.into();
+        let address = memory::allocate(owner, AllocationKind::Device, bytes)?;
         let found = address_space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
         address_space().set_reachable(address, false);
         let memory = Arc::new(GraphMemory {
             address,
             bytes,
-            ordinal: context.device.ordinal,
+            ordinal: owner.device.ordinal,
             id: found.id,
             state: Mutex::default(),
         });

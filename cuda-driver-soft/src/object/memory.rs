@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::check;
 use crate::object::context::{self, Context};
@@ -88,21 +88,61 @@ pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
     }
 }
 
-/// Allocates memory of a context, if its device has enough memory left, and returns the address.
-pub(crate) fn allocate(context: &Context, kind: AllocationKind, bytes: u64) -> Result<u64> {
-    allocate_excluding(context, kind, bytes, 0)
+/// The owner of new memory: a context, or a device for memory on another device than that of the context.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'c> {
+    context: &'c Context,
+    pub(crate) device: &'static Device,
+}
+
+impl<'c> Owner<'c> {
+    /// Returns the owner of memory on a device that is allocated in a context.
+    pub(crate) fn on(context: &'c Context, ordinal: i32) -> Result<Self> {
+        let device = device::get(ordinal)?;
+        Ok(Owner { context, device })
+    }
+
+    /// Returns true if the memory belongs to the context.
+    fn is_context(self) -> bool {
+        self.context.device.ordinal == self.device.ordinal
+    }
+
+    /// Returns the owner's ID.
+    fn id(self) -> u64 {
+        match self.is_context() {
+            true => self.context.id(),
+            false => owner_of(self.device),
+        }
+    }
+}
+
+impl<'c> From<&'c Context> for Owner<'c> {
+    fn from(context: &'c Context) -> Self {
+        let device = context.device;
+        Owner { context, device }
+    }
+}
+
+impl<'c> From<&'c Arc<Context>> for Owner<'c> {
+    fn from(context: &'c Arc<Context>) -> Self {
+        Owner::from(&**context)
+    }
+}
+
+/// Allocates memory of an owner, if its device has enough memory left, and returns the address.
+pub(crate) fn allocate<'c>(owner: impl Into<Owner<'c>>, kind: AllocationKind, bytes: u64) -> Result<u64> {
+    allocate_excluding(owner.into(), kind, bytes, 0)
 }
 
 /// Allocates like [`allocate`], but as if `uncounted` bytes of the memory in use were free.
-pub(crate) fn allocate_excluding(context: &Context, kind: AllocationKind, bytes: u64, uncounted: u64) -> Result<u64> {
-    let owners = owners_on(context.device);
-    let mut quota = quota(context.device, &owners);
+pub(crate) fn allocate_excluding(owner: Owner<'_>, kind: AllocationKind, bytes: u64, uncounted: u64) -> Result<u64> {
+    let owners = owners_on(owner.device);
+    let mut quota = quota(owner.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);
-    let allocated = address_space().alloc_within(kind, context.id(), bytes, quota);
-    if let Ok(address) = allocated {
-        check::note_allocation(address);
-    }
-    allocated.map_err(|error| out_of_memory(&error))
+    let allocated = address_space().alloc_within(kind, owner.id(), bytes, quota);
+    let address = allocated.map_err(|error| out_of_memory(&error))?;
+    check::note_allocation(address);
+    Ok(address)
 }
 
 /// Logs why device memory could not be allocated and returns the error.
@@ -127,10 +167,12 @@ pub(crate) fn forget_notes(freed: &Allocation) {
 }
 
 /// Waits for all work of the context that owns memory, if it is live, and for copies and fills of other contexts that
-/// use the memory.
+/// use the memory. Kernels of any context may use memory of a pool that belongs to a device.
 pub(crate) fn drain_users(allocation: &Allocation) {
     if let Ok(context) = context::table().get(allocation.owner as usize) {
         context.drain();
+    } else if allocation.kind == AllocationKind::Device {
+        context::table().all().iter().for_each(|context| context.drain());
     }
     foreign_use::drain(allocation);
 }

@@ -61,7 +61,7 @@ impl PoolHome {
     }
 
     /// Returns the ordinal of the device, if the memory is on one.
-    fn ordinal(self) -> Option<i32> {
+    pub(crate) fn ordinal(self) -> Option<i32> {
         match self.location {
             Some(Location::Device(ordinal)) => Some(ordinal),
             _ => None,

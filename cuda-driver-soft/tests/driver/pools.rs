@@ -266,3 +266,41 @@ fn an_allocation_does_not_wait_for_host_functions() {
         }
     });
 }
+
+#[test]
+fn memory_of_a_pool_belongs_to_the_device_of_the_pool() {
+    if lacks_software() {
+        return;
+    }
+    let name = "pools::memory_of_a_pool_belongs_to_the_device_of_the_pool";
+    in_child(name, &[("CUDA_SOFT_DEVICES", "2")], || unsafe {
+        const BYTES: usize = 1 << 20;
+        let cuda = cuda();
+        check(cuda.cuInit(0));
+        let (mut other, mut context, mut pool) = (null_mut(), null_mut(), null_mut());
+        check(cuda.cuCtxCreate(&mut other, 0, 1));
+        check(cuda.cuCtxCreate(&mut context, 0, 0));
+        check(cuda.cuDeviceGetDefaultMemPool(&mut pool, 1));
+        let free_on = |on| {
+            let (mut free, mut total) = (0, 0);
+            check(cuda.cuCtxPushCurrent(on));
+            check(cuda.cuMemGetInfo(&mut free, &mut total));
+            check(cuda.cuCtxPopCurrent(null_mut()));
+            free
+        };
+        let before = [context, other].map(free_on);
+        let (stream, mut address) = (stream(NON_BLOCKING), 0);
+        check(cuda.cuMemAllocFromPoolAsync(&mut address, BYTES, pool, stream));
+        assert_eq!([context, other].map(free_on), [before[0], before[1] - BYTES]);
+        let mut ordinal = -1;
+        let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        check(cuda.cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address));
+        assert_eq!(ordinal, 1);
+        // Freeing the memory waits for the work that uses it.
+        let door = Door::default();
+        hold(stream, &door);
+        check(cuda.cuMemsetD8Async(address, 1, BYTES, stream));
+        door.open_soon(|| check(cuda.cuMemFree(address)));
+        assert_eq!([context, other].map(free_on), before);
+    });
+}

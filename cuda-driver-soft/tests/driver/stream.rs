@@ -22,7 +22,7 @@ impl Door {
     }
 
     /// Makes a call that must wait for the blocked stream: it must not return before another thread opens the door.
-    fn open_soon(&self, call: impl FnOnce()) {
+    pub(crate) fn open_soon(&self, call: impl FnOnce()) {
         std::thread::scope(|scope| {
             let opens = scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(50));
