@@ -96,6 +96,8 @@ fn imported_memory_is_mapped_more_than_once() {
     assert_eq!((bytes(second), bytes(inside)), ([7; 4], [7; 4]));
     is!(c, 0, cuMemsetD8(inside + 4, 9, 2));
     assert_eq!(bytes(whole + 102), [7, 7, 9, 9]);
+    // The memory does not come from a call that allocates host memory.
+    is!(c, 1, cuMemFreeHost(whole as *mut c_void));
     is!(c, 0, cuMemFree(whole));
     is!(c, 0, cuDestroyExternalMemory(memory));
     is!(c, 0, cuMemsetD8(inside, 6, 16));

@@ -7,14 +7,13 @@ use crate::object::{freed, mappings, memory, pool};
 use crate::queue::capture;
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
-use engine::memory::{AllocationKind, address_space};
+use engine::memory::{Allocation, AllocationKind, address_space};
 
-/// Frees memory of a kind that `ours` accepts, imported memory of a pool or mapped external memory, after all work that
-/// uses it.
-fn free_after_work(address: u64, ours: impl Fn(AllocationKind) -> bool) -> Result<()> {
+/// Frees memory that `ours` accepts, after all work that uses it.
+fn free_after_work(address: u64, ours: impl Fn(&Allocation) -> bool) -> Result<()> {
     check_context()?;
     let allocation = memory::find(address)
-        .filter(|a| a.base == address && (ours(a.kind) || mappings::is_pooled(a) || mappings::is_external(a)))
+        .filter(|a| a.base == address && ours(a))
         .ok_or_else(|| {
             host::log!("cannot free {address:#x}: it is not the start of an allocation that this function frees");
             Error::CUDA_ERROR_INVALID_VALUE
@@ -53,14 +52,16 @@ fn check_context() -> Result<()> {
     }
 }
 
-/// `cuMemFree`: waits for the work of the memory's context. Ignores NULL.
+/// `cuMemFree`: waits for the work of the memory's context. Also frees imported memory of a pool and mapped external
+/// memory. Ignores NULL.
 pub(crate) fn free(address: u64) -> Result<()> {
     capture::check_unsafe()?;
     if address == 0 {
         return check_context();
     }
-    free_after_work(address, |kind| {
-        matches!(kind, AllocationKind::Device | AllocationKind::Managed)
+    free_after_work(address, |a| {
+        let is_ours = matches!(a.kind, AllocationKind::Device | AllocationKind::Managed);
+        is_ours || mappings::is_pooled(a) || mappings::is_external(a)
     })
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn free_host(address: u64) -> Result<()> {
     if address == 0 {
         return check_context();
     }
-    free_after_work(address, |kind| kind == AllocationKind::Pinned)
+    free_after_work(address, |a| a.kind == AllocationKind::Pinned)
 }
 
 /// `cuMemHostUnregister`: waits for the work of the context that registered the memory.
