@@ -19,6 +19,8 @@ pub(crate) fn begin(stream: &StreamRef, mode: CaptureMode, into: Option<(usize, 
         return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     let mut captures = captures();
+    // Checked under the lock: the end of a stream or context first removes it, and then takes the lock to end captures.
+    stream.check_live()?;
     if captures.has(key) {
         return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
     }
@@ -104,9 +106,6 @@ pub(crate) fn forget_context(context: u64) {
 }
 
 fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
-    if capture::none() {
-        return;
-    }
     let mut captures = captures();
     let graphs = captures.forget(gone);
     let mut store = store();
@@ -117,5 +116,29 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     for of_graph in destroyed.into_iter().flatten() {
         // Errors are dropped: destroying the stream or context succeeds even if releasing a user object fails.
         let _ = of_graph.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{stream as call, teardown};
+    use crate::object::{context, stream};
+
+    /// Another thread may destroy a stream or its context after the call has looked up the stream.
+    #[test]
+    fn no_capture_begins_on_a_destroyed_stream() {
+        let context = context::for_test();
+        let handle = stream::create(&context, None, 0, 0);
+        let created = stream::resolve(handle, stream::NullStream::Legacy).unwrap();
+        call::destroy(handle).unwrap();
+        let error = Err(Error::CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(begin(&created, CaptureMode::Relaxed, None), error);
+        assert!(!created.is_capturing());
+        let own = StreamRef::of_default(context.clone(), QueueId::of_this_thread());
+        teardown::destroy(context.handle).unwrap();
+        let error = Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        assert_eq!(begin(&own, CaptureMode::Relaxed, None), error);
+        assert!(!own.is_capturing());
     }
 }

@@ -64,9 +64,11 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = stream::created(handle)?;
+    // Removed first: another thread that has looked up the stream must not begin a capture afterwards.
+    stream::remove(&stream)?;
     capturing::forget(stream.owner, QueueId::Created(handle));
     stream_attribute::forget(stream.owner, QueueId::Created(handle));
-    stream::remove(&stream)
+    Ok(())
 }
 
 /// `cuStreamGetCtx`: returns the context's handle, even if the context is destroyed.

@@ -23,9 +23,11 @@ fn is_in_use(context: &Context) -> bool {
 
 /// Releases everything that a context owns.
 fn end(context: &Context) {
-    capture::forget_context(context.id());
     drain(context);
+    // Calls in other threads check this mark after they have created an object or, with the lock of the captures, before
+    // they begin a capture. What they had created before the mark is released below.
     context.set_ended();
+    capture::forget_context(context.id());
     module::unload_all_of(context);
     texture::forget_all_of(context);
     array::forget_all_of(context);

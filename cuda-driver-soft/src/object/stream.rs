@@ -162,6 +162,17 @@ impl StreamRef {
         self.context.queues().submit(self.queue, after, work, cost)
     }
 
+    /// Returns an error if another thread has destroyed the stream or ended its context since the stream was looked up.
+    pub(crate) fn check_live(&self) -> Result<()> {
+        if let QueueId::Created(handle) = self.queue {
+            created(handle)?;
+        }
+        match self.context.is_alive() {
+            true => Ok(()),
+            false => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
+        }
+    }
+
     /// Returns true if the stream is capturing.
     pub(crate) fn is_capturing(&self) -> bool {
         capture::is_capturing(self.key())
