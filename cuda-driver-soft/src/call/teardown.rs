@@ -124,9 +124,29 @@ mod tests {
     use cuda_driver_sys::CUlaunchAttributeID;
 
     use super::*;
+    use crate::object::jit::{self, Log};
     use crate::object::stream::StreamRef;
     use crate::object::stream_attribute::StreamAttributeValue::Number;
+    use crate::object::{library, memory};
     use crate::queue::streams::QueueId;
+    use engine::memory::AllocationKind;
+    use image::Image;
+
+    /// Another thread may end the context after a call has checked it.
+    #[test]
+    fn nothing_is_created_in_an_ended_context() {
+        let context = context::for_test();
+        destroy(context.handle).unwrap();
+        let error = Error::CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        for kind in [AllocationKind::Device, AllocationKind::Pinned, AllocationKind::Managed] {
+            assert_eq!(memory::allocate(&context, kind, 64), Err(error));
+        }
+        let text = b".version 7.0\n.target sm_52\n.address_size 64\n.global .u32 x; .visible .entry k() { ret; }\n";
+        let handle = library::load(Image::Text(text.to_vec()), jit::Options::default(), &mut Log::default()).unwrap();
+        let module = library::get(handle).unwrap().module_in(&context);
+        assert_eq!(module.map(|module| module.handle), Err(error));
+        assert!(address_space().free_owned(context.id()).is_empty());
+    }
 
     #[test]
     fn attributes_of_default_streams_end_with_their_context() {

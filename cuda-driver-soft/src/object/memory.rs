@@ -134,13 +134,19 @@ pub(crate) fn allocate<'c>(owner: impl Into<Owner<'c>>, kind: AllocationKind, by
     allocate_excluding(owner.into(), kind, bytes, 0)
 }
 
-/// Allocates like [`allocate`], but as if `uncounted` bytes of the memory in use were free.
+/// Allocates like [`allocate`], but as if `uncounted` bytes of the memory in use were free. Returns
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED` if another thread has ended the context in the meantime.
 pub(crate) fn allocate_excluding(owner: Owner<'_>, kind: AllocationKind, bytes: u64, uncounted: u64) -> Result<u64> {
     let owners = owners_on(owner.device);
     let mut quota = quota(owner.device, &owners);
     quota.most = quota.most.saturating_add(uncounted);
     let allocated = address_space().alloc_within(kind, owner.id(), bytes, quota);
     let address = allocated.map_err(|error| out_of_memory(&error))?;
+    // Checked after the allocation: the end of a context first marks it, and then frees its memory.
+    if owner.is_context() && !owner.context.is_alive() {
+        let _ = address_space().free_if(address, |a| a.owner == owner.id());
+        return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    }
     check::note_allocation(address);
     Ok(address)
 }
