@@ -10,7 +10,7 @@ use crate::object::stream::StreamRef;
 use crate::queue::scheduler::scheduler;
 use crate::queue::streams::QueueId;
 use crate::queue::work::TaskId;
-use engine::memory::Allocation;
+use engine::memory::{Allocation, address_space};
 
 /// The last use by a stream. A stream runs its work in order, so earlier uses are done before it.
 #[derive(Clone, Copy)]
@@ -56,6 +56,12 @@ pub(crate) fn note(allocation: &Allocation, stream: &StreamRef, task: TaskId) {
         task,
     });
     COUNT.store(all.len(), Relaxed);
+    drop(all);
+    // If another thread has freed the memory before the use was recorded, nothing else removes the record.
+    let found = address_space().find(allocation.base);
+    if found.is_none_or(|found| found.id != allocation.id) {
+        forget(allocation);
+    }
 }
 
 /// Waits for the recorded uses of an allocation that is about to be freed. The record stays until then, so that other
@@ -108,9 +114,22 @@ pub(crate) fn has_record(allocation: &Allocation) -> bool {
 mod tests {
     use super::*;
     use crate::object::managed::Location;
-    use crate::object::{context, virtual_memory as vmm};
+    use crate::object::{context, memory, virtual_memory as vmm};
     use crate::queue::work::Work;
-    use engine::memory::address_space;
+    use engine::memory::AllocationKind;
+
+    /// Another thread may free the memory between the submission of the work and the record.
+    #[test]
+    fn a_use_of_freed_memory_leaves_no_record() {
+        let (owner, user) = (context::for_test(), context::for_test());
+        let address = memory::allocate(&owner, AllocationKind::Device, 64).unwrap();
+        let allocation = address_space().find(address).unwrap();
+        let freed = address_space().free_if(address, |a| a.id == allocation.id).unwrap();
+        forget(&freed);
+        let stream = StreamRef::of_default(user, QueueId::Legacy);
+        note(&allocation, &stream, stream.submit(&[], Work::Join, 0));
+        assert!(!has_record(&allocation));
+    }
 
     #[test]
     fn an_unmapped_range_leaves_no_record() {
