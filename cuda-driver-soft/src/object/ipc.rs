@@ -237,11 +237,13 @@ impl EventCounters {
         unsafe { &*self.0.address().cast::<AtomicU64>().add(index) }
     }
 
-    /// Counts a record and returns the work that completes it.
+    /// Counts a record and returns the work that completes it. If a fault ends the work before it has run, the record
+    /// is complete as well, because other processes would wait for it without end.
     pub(crate) fn record(&self) -> Work {
-        let (number, counts) = (self.count(0).fetch_add(1, SeqCst) + 1, self.clone());
+        let number = self.count(0).fetch_add(1, SeqCst) + 1;
+        let record = OpenRecord(self.clone(), number);
         Work::Run(Box::new(move || {
-            counts.count(1).fetch_max(number, SeqCst);
+            drop(record);
             Ok(())
         }))
     }
@@ -259,9 +261,30 @@ impl EventCounters {
     }
 }
 
+/// A record with this number, which is complete when the value is dropped.
+struct OpenRecord(EventCounters, u64);
+
+impl Drop for OpenRecord {
+    fn drop(&mut self) {
+        self.0.count(1).fetch_max(self.1, SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// After a fault, the scheduler drops work without running it.
+    #[test]
+    fn a_record_that_does_not_run_releases_those_that_wait() {
+        let Some(counters) = EventCounters::new() else {
+            return;
+        };
+        let record = counters.record();
+        assert!(!counters.are_done());
+        drop(record);
+        assert!(counters.are_done());
+    }
 
     #[test]
     fn handles_round_trip_and_junk_is_refused() {
