@@ -576,11 +576,9 @@ impl GraphStore {
         self.check_no_own_memory(graph)?;
         let mut destroyed = Destroyed::default();
         self.take_nodes(vec![handle], &mut destroyed);
-        for of in self.graphs.values_mut() {
-            let mut conditionals = of.conditionals.iter_mut();
-            if let Some(conditional) = conditionals.find(|c| c.node == Some(handle)) {
-                conditional.node = None;
-            }
+        // The node's bodies may contain nodes that have handles of this graph or of graphs around it.
+        for conditional in self.graphs.values_mut().flat_map(|of| &mut of.conditionals) {
+            conditional.node = conditional.node.filter(|node| self.nodes.contains_key(node));
         }
         let of = self.graph_mut(graph)?;
         of.nodes.retain(|n| *n != handle);
@@ -785,5 +783,27 @@ mod tests {
         // The object has its first reference only.
         user_object::release(object, 1, &[]).unwrap();
         assert!(user_object::check(object).is_err());
+    }
+
+    #[test]
+    fn a_handle_is_free_after_its_node_in_a_body_is_destroyed() {
+        const CONTEXT: usize = 1;
+        let mut store = GraphStore::default();
+        let graph = store.create();
+        let handles = [(); 2].map(|()| store.add_handle(graph, ConditionalHandle::new(None, CONTEXT)).unwrap());
+        let params = |number| (number, CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF, 1);
+        let (node, outer) = store
+            .add_conditional(graph, Vec::new(), params(handles[0]), CONTEXT)
+            .unwrap();
+        let inside = store.add_conditional(outer.bodies[0], Vec::new(), params(handles[1]), CONTEXT);
+        assert!(inside.is_ok());
+        drop(store.destroy_node(node).unwrap());
+        for number in handles {
+            assert!(
+                store
+                    .add_conditional(graph, Vec::new(), params(number), CONTEXT)
+                    .is_ok()
+            );
+        }
     }
 }
