@@ -1,6 +1,6 @@
 //! Executable graphs: copies of graphs from the time of instantiation, and their launches.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::CUgraphInstantiate_flags as Flags;
@@ -467,8 +467,11 @@ impl Exec {
             Operation::Free(memory) => frees.push(memory.clone()),
             _ => {}
         });
-        let ours = |memory: &Arc<GraphMemory>| allocs.iter().any(|m| Arc::ptr_eq(m, memory));
-        if frees.iter().any(|m| !ours(m) && !m.is_allocated()) {
+        let ours: HashSet<*const GraphMemory> = allocs.iter().map(Arc::as_ptr).collect();
+        if frees
+            .iter()
+            .any(|m| !ours.contains(&Arc::as_ptr(m)) && !m.is_allocated())
+        {
             host::log!("the graph frees memory that is not allocated: launch the graph that allocates it first");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
