@@ -33,11 +33,15 @@ pub(crate) mod section {
     pub(crate) const TYPE: usize = 4;
     pub(crate) const OFFSET: usize = 24;
     pub(crate) const SIZE: usize = 32;
+    pub(crate) const LINK: usize = 40;
     pub(crate) const ALIGN: usize = 48;
 }
 
 /// `SHT_NOBITS`: a section without bytes in the file, such as `.bss`. Its size is that of its memory.
 const NOBITS: u32 = 8;
+
+/// `SHN_XINDEX`: the index of the section names is in the first section header.
+const EXTENDED_INDEX: usize = 0xFFFF;
 
 /// Returns the offset of the table of section headers.
 pub(crate) fn sections_offset(file: &[u8]) -> Option<usize> {
@@ -81,8 +85,8 @@ pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Sectio
     file.strip_prefix(&IDENT)?;
     let table = sections_offset(file)?;
     let entry_bytes = usize::from(u16_at(file, header::SECTION_SIZE)?);
-    let count = usize::from(u16_at(file, header::SECTION_COUNT)?);
-    let names_index = usize::from(u16_at(file, header::NAMES_INDEX)?);
+    let mut count = usize::from(u16_at(file, header::SECTION_COUNT)?);
+    let mut names_index = usize::from(u16_at(file, header::NAMES_INDEX)?);
     if entry_bytes < SECTION_BYTES {
         return None;
     }
@@ -90,6 +94,15 @@ pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Sectio
         let at = table.checked_add(index.checked_mul(entry_bytes)?)?;
         range(file, at, SECTION_BYTES)
     };
+    // The first section is unused. Numbers too large for the header are in its fields for the size and the link.
+    if count == 0 && table != 0 {
+        count = size_at(section_header(0)?, section::SIZE)?;
+    }
+    if names_index == EXTENDED_INDEX {
+        names_index = usize::try_from(u32_at(section_header(0)?, section::LINK)?).ok()?;
+    }
+    // Without this check, a damaged number could make the caller look for sections past the end for a long time.
+    section_header(count.checked_sub(1)?)?;
     let names = contents(file, section_header(names_index)?)?;
     let section = move |index| {
         let section_header = section_header(index)?;
@@ -98,6 +111,7 @@ pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Sectio
             names: names.get(name..)?,
             contents: match u32_at(section_header, section::TYPE)? {
                 NOBITS => &[],
+                _ if index == 0 => &[],
                 _ => contents(file, section_header)?,
             },
         })

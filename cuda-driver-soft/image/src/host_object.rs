@@ -163,6 +163,25 @@ mod tests {
         assert_eq!(fat_binaries(&elf), Some(vec![]));
     }
 
+    /// A file with 65,280 sections or more has their number and the index of their names in the first section header.
+    #[test]
+    fn sections_may_be_numbered_in_the_first_header() {
+        let content = binary(b"one");
+        let mut elf = object(&[(".text", b"x"), (".nv_fatbin", &content)]);
+        let table = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;
+        elf[table + 32..table + 40].copy_from_slice(&4u64.to_le_bytes());
+        elf[table + 40..table + 44].copy_from_slice(&3u32.to_le_bytes());
+        elf[60..62].copy_from_slice(&0u16.to_le_bytes());
+        elf[62..64].copy_from_slice(&0xFFFFu16.to_le_bytes());
+        assert_eq!(fat_binaries(&elf), Some(vec![content]));
+        // The number is larger than the file.
+        elf[table + 32..table + 40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(fat_binaries(&elf), None);
+        // No table of sections.
+        elf[40..48].fill(0);
+        assert_eq!(fat_binaries(&elf), None);
+    }
+
     #[test]
     fn variables_without_values_may_be_larger_than_the_file() {
         let content = binary(b"one");
