@@ -153,8 +153,6 @@ use crate::code::compiled::MOST_WAITS;
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
 #[cfg(target_arch = "x86_64")]
-use crate::plan::Plan;
-#[cfg(target_arch = "x86_64")]
 use crate::plan::class::{Class, Scheduled};
 #[cfg(target_arch = "x86_64")]
 use crate::plan::ordered::depends_on_active_lanes;
@@ -165,17 +163,14 @@ use crate::plan::shape::{Assumption, Choices, Condition, Group, Shape, Shapes};
 #[cfg(target_arch = "x86_64")]
 use crate::plan::steps::Step;
 #[cfg(target_arch = "x86_64")]
+use crate::plan::{MOST_INSTS, Plan};
+#[cfg(target_arch = "x86_64")]
 use ptx::ir::Inst;
 use ptx::ir::{Body, Module};
 #[cfg(target_arch = "x86_64")]
 use std::collections::BTreeSet;
 #[cfg(target_arch = "x86_64")]
 use std::sync::Once;
-
-/// Limit on the instructions of a kernel that is compiled. Each exit of the code writes all live registers,
-/// so that the size of the code grows faster than that of the kernel.
-#[cfg(target_arch = "x86_64")]
-const MOST_INSTS: usize = 8_192;
 
 /// Compiles a kernel whose code was decoded for a CPU with AVX2. If `ordered` is true, all lanes of a warp run in the
 /// interpreter's order. Returns `None` if the kernel cannot be compiled.

@@ -3,6 +3,7 @@
 //! Such code has a race, but a GPU runs the lanes of a warp in step as far as they take the same path, so that programs
 //! rely on it. The interpreter does the same. Groups of lanes that run one after another would not.
 
+use super::MOST_INSTS;
 use super::class::{Class, Scheduled};
 use super::defined::writes_of;
 use super::flow::Flow;
@@ -44,9 +45,6 @@ struct Last {
 const MOST_PLACES: usize = 16;
 /// Limit on the passes over a function. Most functions need as many as they have nested loops, and two more.
 const MOST_PASSES: usize = 64;
-/// Limit on the instructions of a function. Finding the loops of larger ones could take very long, and they are not
-/// compiled anyway.
-const MOST_INSTS: usize = 8_192;
 
 /// Returns the modifiers of an access to shared memory whose order relative to other threads does not matter, and true
 /// if it stores. Atomic operations store.
@@ -299,6 +297,7 @@ pub(super) fn lines(body: &Body) -> Vec<u32> {
     if !body.insts.iter().any(is_store) {
         return Vec::new();
     }
+    // Finding the loops of larger functions could take very long, and they are not compiled anyway.
     if body.insts.len() > MOST_INSTS {
         return ascending(body.insts.iter().filter(|inst| access(inst).is_some()));
     }

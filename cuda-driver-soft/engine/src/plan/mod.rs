@@ -63,6 +63,10 @@ use shape::{Choices, Group, Shapes};
 use source::SourceFunction;
 use steps::Layout;
 
+/// Limit on the instructions of a kernel that is compiled. Each exit of the code writes all live registers, so that the
+/// size of the code grows faster than that of the kernel.
+pub(crate) const MOST_INSTS: usize = 8_192;
+
 /// The plan of a function.
 pub(crate) struct Plan<'b> {
     /// The function.

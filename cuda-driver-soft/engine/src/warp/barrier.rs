@@ -134,8 +134,8 @@ impl Warp {
             places.collect::<Vec<_>>().join(", ")
         );
         let at = self.parked.first().map_or(0, |p| self.line(frames, p));
-        // Where all lanes wait at barriers of the block, a GPU faults if the numbers or thread counts differ. It waits for
-        // ever if the lanes wait at different instructions.
+        // If all lanes wait at barriers of the block, a GPU faults because of different numbers or thread counts. It
+        // waits for ever if the lanes wait at different instructions.
         let barrier = |arrival: &Option<Arrival>| arrival.map(|arrival| (arrival.id, arrival.count));
         let in_block = |(p, arrival): (&Parked, &Option<Arrival>)| {
             p.wait == Wait::Barrier && arrival.is_none_or(|a| a.id.is_some())
