@@ -152,7 +152,7 @@ impl Event {
         let own = self.own_task();
         let own_done = own.is_none_or(|task| scheduler().are_done(&[task]));
         let done = match &self.shared {
-            // After a fault, the work that completes the record is dropped, so the counters never match.
+            // After a fault, the record may be complete only later: when the scheduler drops the work.
             Some(shared) => own_done && (shared.are_done() || scheduler().fault().is_some()),
             None => own_done,
         };
