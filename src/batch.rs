@@ -43,10 +43,12 @@ impl Stream {
     /// ```
     ///
     /// # Safety
-    /// All ranges must stay allocated until the copies are done, and must not be used by work that does not wait for
-    /// them. With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed once the call has
-    /// returned, but earlier work in the stream must not write to them. No copy may depend on another copy of the
-    /// batch.
+    /// All ranges must stay allocated until the copies are done, and must not be used by the host, or by work that does
+    /// not wait for the copies. No copy may depend on another copy of the batch.
+    ///
+    /// With `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, sources in host memory may be freed once the call has
+    /// returned. With this order and with `CU_MEMCPY_SRC_ACCESS_ORDER_ANY`, earlier work in the stream must not write
+    /// to the sources, because the driver may read them before that work is done.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy of 0 bytes, an unknown order, the legacy default stream, or a
@@ -132,7 +134,8 @@ impl Stream {
     /// Queues a copy between addresses of device or host memory ([`cuMemcpyAsync`](checked::memcpy_async)).
     ///
     /// # Safety
-    /// Both ranges must stay allocated until the copy is done, and must not be used by work that does not wait for it.
+    /// Both ranges must stay allocated until the copy is done, and must not be used by the host, or by work that does
+    /// not wait for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a device address that is not allocated.

@@ -156,10 +156,12 @@ impl ExternalMemory {
 
     /// Maps a mipmapped array
     /// ([`cuExternalMemoryGetMappedMipmappedArray`](checked::external_memory_get_mapped_mipmapped_array)). The caller
-    /// must destroy it before the last reference to this memory is dropped.
+    /// owns it: the value of [`MipmappedArray::from_raw`](crate::MipmappedArray::from_raw) destroys it, but does not
+    /// keep this memory imported.
     ///
     /// # Safety
-    /// The memory must contain an array that matches the description.
+    /// The memory must contain an array that matches the description, and the caller must destroy the returned array
+    /// before the last reference to this memory is dropped.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid description.
