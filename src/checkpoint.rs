@@ -99,7 +99,8 @@ impl Process {
 
     /// Moves the memory of a saved process back to its devices, or to others
     /// ([`cuCheckpointProcessRestore`](checked::checkpoint_process_restore)). The list names a new device for every
-    /// device of the process; without a list, the memory returns to the same devices.
+    /// device of the process; without a list, the memory returns to the same devices. Call [`init`](crate::init) first,
+    /// unless the persistence mode of the devices is enabled.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_ILLEGAL_STATE` if the process is not saved, `CUDA_ERROR_INVALID_VALUE` for an incomplete

@@ -73,28 +73,32 @@ impl<'a, T> Copy3d<'a, T> {
         self
     }
 
-    /// Sets the number of bytes from one row of the source to the next. It has no effect on an array.
+    /// Sets the number of bytes from one row of the source to the next; with 0, rows have no gaps. It has no effect on
+    /// an array.
     #[inline]
     pub const fn source_pitch(mut self, bytes: usize) -> Self {
         self.source.pitch = bytes;
         self
     }
 
-    /// Sets the number of bytes from one row of the target to the next. It has no effect on an array.
+    /// Sets the number of bytes from one row of the target to the next; with 0, rows have no gaps. It has no effect on
+    /// an array.
     #[inline]
     pub const fn target_pitch(mut self, bytes: usize) -> Self {
         self.target.pitch = bytes;
         self
     }
 
-    /// Sets the number of rows from one slice of the source to the next. It has no effect on an array.
+    /// Sets the number of rows from one slice of the source to the next; with 0, slices have no gaps. It has no effect
+    /// on an array.
     #[inline]
     pub const fn source_rows(mut self, rows: usize) -> Self {
         self.source.rows = rows;
         self
     }
 
-    /// Sets the number of rows from one slice of the target to the next. It has no effect on an array.
+    /// Sets the number of rows from one slice of the target to the next; with 0, slices have no gaps. It has no effect
+    /// on an array.
     #[inline]
     pub const fn target_rows(mut self, rows: usize) -> Self {
         self.target.rows = rows;
