@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         verbose: true,
         ..Default::default()
     };
-    if cuda_driver::version()? >= Version::from_raw(13010) {
+    if cuda_driver::version()? >= Version::new(13, 1) {
         options.loader_threads = Some(2);
     } else {
         println!("The option `loader_threads` needs a driver of CUDA 13.1 or later\n");

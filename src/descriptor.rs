@@ -5,14 +5,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// A file descriptor as a handle, which the driver's calls take as an address.
 ///
-/// The driver takes descriptor 0 for a missing handle, so a duplicate of it is passed instead.
+/// The driver treats descriptor 0 as a missing handle, so a duplicate of it is passed instead.
 pub(crate) struct Descriptor<'fd> {
     given: BorrowedFd<'fd>,
     duplicate: Option<OwnedFd>,
 }
 
 impl<'fd> Descriptor<'fd> {
-    /// Takes an open file descriptor, and duplicates descriptor 0 unless the process cannot open another one.
+    /// Wraps an open file descriptor, and duplicates descriptor 0 unless the process cannot open another one.
     #[inline]
     pub(crate) fn new(fd: BorrowedFd<'fd>) -> Self {
         let duplicate = if fd.as_raw_fd() == 0 {

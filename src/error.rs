@@ -133,7 +133,7 @@ impl Error {
         error
     }
 
-    /// Returns an error that this crate found itself. Messages of the driver are not added to it.
+    /// Returns an error that this crate detected, not the driver. Messages of the driver are not added to it.
     #[cold]
     #[inline]
     #[track_caller]
@@ -394,8 +394,8 @@ pub(crate) fn note_process() {
 
 /// Marks the calls of this thread as calls of a `Drop` until the guard is dropped.
 ///
-/// Returns `None` in a process that was forked from the one that uses the driver. Nothing is to be released there, and
-/// some calls crash: driver 580 does not check all handles after a fork.
+/// Returns `None` in a process that was forked from the one that uses the driver. There is nothing to release there,
+/// and some calls crash: driver 580 does not check all handles after a fork.
 #[inline]
 pub(crate) fn dropping() -> Option<Dropping> {
     let owner = PROCESS.load(Ordering::Relaxed);
