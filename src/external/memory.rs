@@ -79,7 +79,9 @@ impl Drop for Inner {
 }
 
 impl ExternalMemory {
-    /// Imports memory ([`cuImportExternalMemory`](checked::import_external_memory)).
+    /// Imports memory ([`cuImportExternalMemory`](checked::import_external_memory)). The driver then owns a file
+    /// descriptor in the description, but not a Win32 handle. Driver 580 also closes the descriptor if it returns
+    /// `CUDA_ERROR_UNKNOWN`.
     ///
     /// # Safety
     /// The handle in the description must be valid and of the type that the description names. The memory must have the

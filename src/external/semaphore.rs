@@ -50,7 +50,8 @@ unsafe impl Send for ExternalSemaphore {}
 unsafe impl Sync for ExternalSemaphore {}
 
 impl ExternalSemaphore {
-    /// Imports a semaphore ([`cuImportExternalSemaphore`](checked::import_external_semaphore)).
+    /// Imports a semaphore ([`cuImportExternalSemaphore`](checked::import_external_semaphore)). The driver then owns a
+    /// file descriptor in the description, but not a Win32 handle.
     ///
     /// # Safety
     /// The handle in the description must be valid and of the type that the description names.
