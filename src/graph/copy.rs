@@ -53,8 +53,8 @@ impl CopyParams {
         })
     }
 
-    /// Returns the parameters of a copy from host memory to all of `dst`: `src` must point to as many values as `dst`
-    /// has.
+    /// Returns the parameters of a copy from host memory to all of `dst`. A launch reads as many values from `src` as
+    /// `dst` has.
     #[inline]
     #[must_use]
     pub fn host_to_device<T: Upload>(dst: DeviceSliceMut<'_, T>, src: *const T) -> Self {
@@ -69,7 +69,8 @@ impl CopyParams {
         }
     }
 
-    /// Returns the parameters of a copy of all values of `src` to host memory, for which `dst` must have room.
+    /// Returns the parameters of a copy of all values of `src` to host memory. A launch writes that many values to
+    /// `dst`.
     #[inline]
     #[must_use]
     pub fn device_to_host<'b, T: Download + 'b>(dst: *mut T, src: impl Into<DeviceSlice<'b, T>>) -> Self {
@@ -88,8 +89,8 @@ impl CopyParams {
     /// Returns the parameters of any copy.
     ///
     /// # Safety
-    /// Array handles must be valid as long as this value, its copies, and all graphs that they are added to and
-    /// everything made from those.
+    /// Array handles must be valid as long as this value, its copies (also those that [`Node::copy_params`] returns),
+    /// all graphs with a node of it, and everything made from these graphs.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: CUDA_MEMCPY3D) -> Self {

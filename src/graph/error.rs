@@ -133,8 +133,8 @@ fn label(node: sys::CUgraphNode, index: Option<usize>) -> String {
         return place;
     };
     if kind == CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
-        // SAFETY: as above. The functions of its nodes are live: the graph keeps them, or the caller who captured it
-        // does.
+        // SAFETY: as above. The node's function is live: the graph keeps its module, or the caller who captured the
+        // graph does.
         if let Ok(params) = unsafe { checked::graph_kernel_node_get_params(node) } {
             // SAFETY: as above. A null function, as for a kernel of a library, is an error.
             if let Ok(name) = unsafe { checked::func_get_name(params.func) } {

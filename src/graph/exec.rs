@@ -192,18 +192,20 @@ impl GraphExec {
     ///
     /// # Safety
     /// The handle must be live, and no other code may use or destroy it. Contexts, functions, arrays, events and host
-    /// functions in its nodes must stay valid as long as it is not destroyed.
+    /// functions in its nodes must stay valid until it is destroyed.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUgraphExec, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()), Kept::new())
     }
 
-    /// Borrows an executable graph. Values that it keeps for changed nodes, such as modules, are never dropped.
+    /// Borrows an executable graph. A context must be current for the calls that change its nodes. Values that it keeps
+    /// for changed nodes, such as modules, are never dropped.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Contexts, functions,
-    /// arrays, events and host functions in its nodes must stay valid as long as it is not destroyed.
+    /// arrays, events and host functions in its nodes must stay valid until its owner destroys it; this includes the
+    /// contexts that are current when nodes are changed.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUgraphExec) -> Borrowed<'a, Self> {
