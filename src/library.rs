@@ -118,7 +118,7 @@ impl Library {
         Self::from_ptx_with(ptx, &JitOptions::default())
     }
 
-    /// Compiles PTX with options for the compiler.
+    /// Compiles PTX with options for the compiler ([`cuLibraryLoadData`](checked::library_load_data)).
     ///
     /// # Errors
     /// Same as [`from_ptx`](Self::from_ptx), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the
@@ -188,7 +188,7 @@ impl Library {
         unsafe { Self::from_image_with(image, &JitOptions::default()) }
     }
 
-    /// Loads an image from memory with options for the compiler.
+    /// Loads an image from memory with options for the compiler ([`cuLibraryLoadData`](checked::library_load_data)).
     ///
     /// # Errors
     /// Same as [`from_image`](Self::from_image), and `CUDA_ERROR_NOT_SUPPORTED` for an option that is newer than the

@@ -86,7 +86,7 @@ impl Linker {
         self.add_ptx_with(name, ptx, &JitOptions::default())
     }
 
-    /// Adds PTX with options for its compilation.
+    /// Adds PTX with options for its compilation ([`cuLinkAddData`](checked::link_add_data)).
     ///
     /// Drivers accept only options of a single compilation here: not `target`, `fallback`, `global_symbols` or `lto`.
     /// The linker's logs contain the messages.

@@ -153,9 +153,9 @@ impl Kernel {
         launch::compare(arguments, |index| self.current_param_info(index))
     }
 
-    /// Returns the offset and size of a parameter, counted from 0
-    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)); `None` if the driver is older than CUDA 12.4. The
-    /// driver needs a context for it.
+    /// Returns the offset and size of a parameter; the first one has the index 0
+    /// ([`cuKernelGetParamInfo`](checked::kernel_get_param_info)). Returns `None` if the driver is older than CUDA
+    /// 12.4. The driver needs a context for this query.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such parameter.
