@@ -39,7 +39,8 @@ const GRAPH: usize = usize::MAX - 1;
 
 /// Panics of host functions that were not resumed yet.
 ///
-/// Statics are never dropped, so `ManuallyDrop` here and below keeps the code that drops them out of this crate.
+/// Statics are never dropped. With `ManuallyDrop`, here and below, this crate does not contain the unused code to drop
+/// the panics and the functions.
 static PANICS: Mutex<ManuallyDrop<Vec<StoredPanic>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
 
 /// The length of [`PANICS`]. It is nearly always 0, and then the lock is not taken.

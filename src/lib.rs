@@ -43,8 +43,8 @@
 //!
 //! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. The exception
 //!   is [`Current`], a guard of a thread's current context. Drop ignores errors; call `destroy`, `free` or `unload` to
-//!   see them. Drop panics only if an [interposer](sys::library::Interposer) does, which is code that a program has put
-//!   between itself and the driver.
+//!   see them. Drop panics only if code of the program does: an [interposer](sys::library::Interposer), which stands
+//!   between the program and the driver, or the drop of a value that the object owns, such as a closure.
 //! - An object makes its context current only for the calls that need a current context, and restores the previous one.
 //!   Launches do not change the current context.
 //! - Host memory that a device may access after a call returns is passed to an `unsafe` call, or owned by a [`Pending`]

@@ -111,7 +111,7 @@ impl Function {
     #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: CUfunction_attribute, value: i32) -> Result<()> {
-        // Driver 580 crashes on a negative number.
+        // Driver 580 crashes on a number that is negative in C.
         if i32::try_from(attribute.0).is_err() {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,

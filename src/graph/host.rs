@@ -27,7 +27,7 @@ struct Entry {
 /// The functions of nodes, by their numbers. The driver gets the number instead of a pointer: if a pending launch calls
 /// a function that was removed, nothing happens.
 ///
-/// Statics are never dropped, so `ManuallyDrop` keeps the code that drops the functions out of this crate.
+/// Statics are never dropped. With `ManuallyDrop`, this crate does not contain the unused code to drop the functions.
 static FUNCTIONS: Mutex<ManuallyDrop<Functions>> = Mutex::new(ManuallyDrop::new(Functions {
     entries: BTreeMap::new(),
     last: 0,
