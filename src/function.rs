@@ -139,9 +139,9 @@ impl Function {
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, for more dynamic shared memory than
     /// [`max_dynamic_shared_bytes`](Self::max_dynamic_shared_bytes), and for arguments that do not fit, if the driver
     /// or the comparison detects it; `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs more registers than a
-    /// multiprocessor has, `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and
-    /// `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current. Errors while the kernel runs are
-    /// returned by later calls.
+    /// multiprocessor has, `CUDA_ERROR_INVALID_CLUSTER_SIZE` if the kernel [needs a cluster size](Self::needs_cluster)
+    /// from the launch, `CUDA_ERROR_INVALID_HANDLE` for a stream of another context, and `CUDA_ERROR_INVALID_CONTEXT`
+    /// on the null stream if no context is current. Errors while the kernel runs are returned by later calls.
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]

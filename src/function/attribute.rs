@@ -47,10 +47,10 @@ impl Function {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an attribute or the device does not support it,
-    /// `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large or does not divide the grid,
-    /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks of a [cooperative](LaunchAttribute::cooperative)
-    /// launch than can run at once, `CUDA_ERROR_INVALID_HANDLE` for an event of another context, and the errors of
-    /// [`launch`](Self::launch).
+    /// `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large, does not divide the grid, or differs from the
+    /// [required](Self::required_cluster) one, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks of a
+    /// [cooperative](LaunchAttribute::cooperative) launch than can run at once, `CUDA_ERROR_INVALID_HANDLE` for an
+    /// event of another context, and the errors of [`launch`](Self::launch).
     #[inline]
     #[doc(alias = "cuLaunchKernelEx")]
     #[track_caller]
@@ -274,8 +274,8 @@ impl Function {
         Ok((size.x != 0).then_some(size))
     }
 
-    /// Sets the cluster size of launches that do not specify one. If one dimension is rejected, earlier ones may be
-    /// set.
+    /// Sets the cluster size of launches. A launch that specifies another size fails. If one dimension is rejected,
+    /// earlier ones may be set.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the kernel was compiled with another cluster size, and if the driver is

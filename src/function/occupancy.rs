@@ -218,12 +218,13 @@ impl Function {
     }
 
     /// Returns the number of clusters of a launch that run on the device at once
-    /// ([`cuOccupancyMaxActiveClusters`](checked::occupancy_max_active_clusters)). The attributes must contain
-    /// [`LaunchAttribute::cluster`], unless the kernel has a fixed cluster size.
+    /// ([`cuOccupancyMaxActiveClusters`](checked::occupancy_max_active_clusters)). Without a
+    /// [`LaunchAttribute::cluster`], the number is 0, unless the kernel has a fixed cluster size.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster that is too large or does not divide the grid, and
-    /// `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an attribute.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster
+    /// that is too large or does not divide the grid, and `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an
+    /// attribute.
     #[inline]
     #[doc(alias = "cuOccupancyMaxActiveClusters")]
     #[track_caller]
@@ -237,12 +238,13 @@ impl Function {
     }
 
     /// Returns the number of blocks in the largest cluster that a launch with this configuration and these attributes
-    /// can have ([`cuOccupancyMaxPotentialClusterSize`](checked::occupancy_max_potential_cluster_size)). A
-    /// [`LaunchAttribute::cluster`] is ignored.
+    /// can have ([`cuOccupancyMaxPotentialClusterSize`](checked::occupancy_max_potential_cluster_size)). The size in a
+    /// [`LaunchAttribute::cluster`] does not limit the result.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, and `CUDA_ERROR_NOT_SUPPORTED` if the driver is
-    /// too old for an attribute.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, `CUDA_ERROR_INVALID_CLUSTER_SIZE` for a cluster
+    /// in the attributes that does not divide the grid, and `CUDA_ERROR_NOT_SUPPORTED` if the driver is too old for an
+    /// attribute.
     #[inline]
     #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
     #[track_caller]

@@ -66,9 +66,9 @@ impl DeviceResource {
     /// to a multiple of 8.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for 0 groups, `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another
-    /// kind, and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are, or if this
-    /// resource is itself a part of a split.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for 0 groups and for invalid flags, `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a
+    /// resource of another kind, and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there
+    /// are, or if this resource is itself a part of a split.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplitByCount")]
     #[track_caller]
@@ -95,9 +95,10 @@ impl DeviceResource {
     /// a size of 0, the driver chooses a size and writes it to the parameters.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind,
-    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for sizes that are not possible, and a [missing-function
-    /// error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
+    /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, `CUDA_ERROR_INVALID_VALUE` for
+    /// unknown flags and for a size that is odd or not a multiple of `coscheduledSmCount`,
+    /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are and for an empty part, and a
+    /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplit")]
     #[track_caller]
