@@ -12,6 +12,9 @@ impl Stream {
     /// Queues a copy from the host to a device ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). [`Pending::wait`]
     /// returns both buffers when the copy is done. The device buffer may be longer.
     ///
+    /// Do not call this method while the stream is being [captured](Self::capture): the copy becomes a node of the
+    /// graph, waiting for it fails, and the buffers are leaked.
+    ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a
     /// default or borrowed stream whose context is not the context of a buffer. These errors [return the
@@ -44,6 +47,9 @@ impl Stream {
 
     /// Queues a copy from a device to the host ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). [`Pending::wait`]
     /// returns both buffers when the copy is done. The host buffer may be shorter.
+    ///
+    /// Do not call this method while the stream is being [captured](Self::capture): the copy becomes a node of the
+    /// graph, waiting for it fails, and the buffers are leaked.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` for a

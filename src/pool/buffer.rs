@@ -47,7 +47,8 @@ impl<T> StreamBuffer<T> {
     /// Allocates `len` values with undefined contents from the current pool of the stream's device
     /// ([`cuMemAllocAsync`](checked::mem_alloc_async)). If the size is 0 bytes, nothing is allocated.
     ///
-    /// The copies and fills of the buffer's views run in `context`, which should be the stream's.
+    /// The copies and fills of the buffer's views run in `context`, and [`free`](Self::free) and dropping wait for the
+    /// work of this context only: it should be the stream's.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has
