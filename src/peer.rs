@@ -139,7 +139,8 @@ impl<T> DeviceSliceMut<'_, T> {
     /// the views' lifetimes does not wait for it.
     ///
     /// # Errors
-    /// Same as [`copy_from_peer`](Self::copy_from_peer).
+    /// Same as [`copy_from_peer`](Self::copy_from_peer), and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no
+    /// context is current.
     #[inline]
     #[doc(alias = "cuMemcpyPeerAsync")]
     #[track_caller]

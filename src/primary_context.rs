@@ -102,8 +102,8 @@ impl PrimaryContext {
     ///
     /// # Safety
     /// No object in the context may be used or dropped afterwards, including those of other libraries in the process:
-    /// the driver crashes when it uses or destroys a stream or an event of a destroyed context. A [`PrimaryContext`]
-    /// itself may be dropped.
+    /// the driver can crash when it uses or destroys an object of a destroyed context, such as a stream. A
+    /// [`PrimaryContext`] itself may be dropped.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.

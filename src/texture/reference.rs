@@ -87,7 +87,7 @@ impl TextureReference {
     /// the reference is destroyed.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_HANDLE` for an array that is not live.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuTexRefSetArray")]
     #[track_caller]
@@ -104,7 +104,7 @@ impl TextureReference {
     /// the reference is destroyed.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_HANDLE` for an array that is not live.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuTexRefSetMipmappedArray")]
     #[track_caller]
