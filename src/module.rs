@@ -258,7 +258,7 @@ impl Module {
     #[inline]
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
-        // SAFETY: the text is NUL-terminated, and `jit::text` rejects binaries.
+        // SAFETY: the text is NUL-terminated, and `jit` returns no binary as text.
         unsafe { Self::of_data(context, text.as_ptr().cast(), options) }
     }
 

@@ -1,8 +1,8 @@
 //! Multicast objects: one address range for memory of several devices. A write to it goes to the memory of each device,
 //! and a reduction combines the values of all of them (NVLink SHARP). They need a driver that supports CUDA 12.1.
 //!
-//! Tests check these calls with a fake driver that records them, not on a GPU. The fake driver does not export the two
-//! functions of CUDA 13.1.
+//! These calls are tested with a fake driver that records them, not on a GPU. The two functions of CUDA 13.1 are tested
+//! only as functions that the driver does not export.
 
 use core::mem;
 
@@ -50,8 +50,8 @@ impl Multicast {
     /// ([`cuMulticastAddDevice`](checked::multicast_add_device)).
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device that was added before, and if as many devices were added as the
-    /// properties state.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for a device that was added before, and if the object already has as many
+    /// devices as its properties state.
     #[inline]
     #[doc(alias = "cuMulticastAddDevice")]
     #[track_caller]

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Closures by number. The driver gets a number instead of a pointer, so that a call that arrives while the closure is
-/// unregistered on another thread finds no closure instead of a freed one.
+/// being unregistered on another thread finds no closure instead of a freed one.
 #[derive(Debug)]
 pub(crate) struct Receivers<F: ?Sized>(Mutex<Vec<(usize, Arc<F>)>>);
 

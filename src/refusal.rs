@@ -1,6 +1,6 @@
 //! Reasons that errors state in place of the code's text. They explain calls that this crate rejects without making
-//! them, except for three: `Alignment` and `NoImage` reject the result of a call, and `Profiler` is for a call that
-//! failed.
+//! them, with these exceptions: `Alignment`, `NoImage` and sometimes `Overflow` reject the result of a call, and
+//! `Profiler` is for a call that failed.
 #![forbid(unsafe_code)]
 
 /// A reason, stored in an [`Error`](crate::Error).

@@ -49,7 +49,7 @@ impl<T> PitchedBuffer<T> {
     #[doc(alias = "cuMemAllocPitch")]
     #[track_caller]
     pub fn alloc(context: &Context, width: usize, height: usize) -> Result<Self> {
-        // Also rejects sizes for which the driver is not called, because the methods multiply the numbers again.
+        // Also checked if the driver is not called, because the methods multiply these numbers again.
         let (Some(bytes), Some(_)) = (width.checked_mul(size_of::<T>()), width.checked_mul(height)) else {
             let code = CUresult::CUDA_ERROR_INVALID_VALUE;
             return Err(Error::refused(code, Function::cuMemAllocPitch, Refusal::Overflow));
@@ -70,7 +70,7 @@ impl<T> PitchedBuffer<T> {
         }
         // SAFETY: the new memory is owned here. If it does not have this size, it is only freed.
         let buffer = unsafe { Self::from_raw(raw, pitch, width, height, context) };
-        // Driver 580 computes the size modulo 2^64, and so allocates less memory than these rows.
+        // Driver 580 computes the size modulo 2^64: if it overflows, the allocation is too small for the rows.
         if pitch.checked_mul(height).is_none() {
             let code = CUresult::CUDA_ERROR_INVALID_VALUE;
             return Err(Error::refused(code, Function::cuMemAllocPitch, Refusal::Overflow));

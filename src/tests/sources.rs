@@ -240,7 +240,7 @@ fn every_checked_call_is_documented() {
             };
             calls += 1;
             let above = above(&lines, number);
-            let said = |what: &dyn Fn(&str) -> bool| above.iter().any(|line| what(line));
+            let any_line = |is_match: &dyn Fn(&str) -> bool| above.iter().any(|line| is_match(line));
             // `above` starts with the last line.
             let first = above.last().unwrap_or(&"");
             assert!(
@@ -248,7 +248,7 @@ fn every_checked_call_is_documented() {
                 "{name}: the first line is not a sentence: {first}"
             );
             assert!(
-                said(&|line| line.starts_with("/// C: [`cu")
+                any_line(&|line| line.starts_with("/// C: [`cu")
                     && line.contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
                     && line.contains("since CUDA ")),
                 "{name}: no link to the manual, or no version"

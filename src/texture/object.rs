@@ -44,7 +44,7 @@ use crate::{Borrowed, Context, Device, KernelArg, Result, checked, sys};
 /// # }";
 /// # let module = Module::from_ptx(&context, PTX)?;
 /// # let mut sampled = DeviceBuffer::<f32>::zeroed(&context, 1)?;
-/// // The kernel stores `tex1D<float>(texture, 1.0f)`, which is half way between both texels.
+/// // The kernel stores `tex1D<float>(texture, 1.0f)`, which is halfway between both texels.
 /// let sample = module.function("sample")?;
 /// // SAFETY: the kernel takes a texture and an address, and writes one float.
 /// unsafe { sample.launch(&stream, LaunchConfig::default(), (texture.handle(), sampled.ptr()))? };
