@@ -1,4 +1,5 @@
-//! Runs a kernel with raw calls, line for line as in C before CUDA 13.0 (whose `cuCtxCreate` has one more parameter).
+//! Runs a kernel with raw calls, line for line as a C program for CUDA 12 or earlier. In CUDA 13, C's `cuCtxCreate`
+//! has one more parameter.
 //!
 //! The free functions of this crate call the default library. On Linux, this example chooses it with
 //! `cuda_driver_soft`: the system's driver if it has a device, otherwise the software driver;

@@ -1,4 +1,4 @@
-//! The call that fixed the default library.
+//! Describes the call that set or first used the default library.
 #![forbid(unsafe_code)]
 
 use core::panic::Location;

@@ -3,7 +3,8 @@
 use core::ffi::{CStr, c_void};
 use std::path::Path;
 
-/// A loaded shared object. That of a library is never closed, because libraries are never dropped.
+/// A loaded shared object. It stays open as long as the [`Library`](super::Library) that owns it, which is never
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Object(imp::Library);
 

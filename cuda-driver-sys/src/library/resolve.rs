@@ -35,7 +35,7 @@ impl Library {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         };
         if nested::holds(&RESOLVING, self) {
-            // The resolver calls its own library. To resolve this function, too, could recurse forever.
+            // The resolver called its own library. Resolving this function as well could recurse forever.
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         }
         // SAFETY: the arguments are the function's, in the caller's frame.

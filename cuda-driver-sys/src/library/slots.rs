@@ -70,7 +70,8 @@ impl Library {
         Self::new(Source::search(), Options::new())
     }
 
-    /// Loads the library at a path. The system's loader searches for a bare file name.
+    /// Loads the library at a path. The system's loader searches for a bare file name; on Windows, only in the system
+    /// folder.
     ///
     /// # Safety
     /// Same as [`Source::path`].

@@ -57,7 +57,8 @@ impl Source {
         Self(SourceKind::Search)
     }
 
-    /// Returns the library at a path as a source. The system's loader searches for a bare file name.
+    /// Returns the library at a path as a source. The system's loader searches for a bare file name; on Windows, only
+    /// in the system folder.
     ///
     /// # Safety
     /// The file must be a CUDA driver or behave like one: loading it runs its initialisers, its exports that are a
