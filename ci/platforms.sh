@@ -59,8 +59,8 @@ debian_rust() {
     rustc --version
 }
 
-# headers TARGET RUNNER: compares the bindings with that target's C compiler on every header. The comparison runs on
-# this machine; the bindings' own layouts are asserted wherever their tests are compiled, so also for that target.
+# headers TARGET RUNNER: compares every header, as that target's C compiler reads it, with the bindings of this machine.
+# The bindings' tests, which are also compiled for that target, assert that their layouts there are the same.
 headers() {
     cargo xtask every-header >/dev/null
     CUDA_ABI_TARGET=$1 CUDA_ABI_RUNNER=$2 \

@@ -3,8 +3,7 @@
 //!
 //! All variants of a kernel take turns in one run; the shortest of many launches counts, in processor time of the host
 //! thread. The first column is nanoseconds per thread of the kernel without observers. The others are the factors by
-//! which a launch takes longer with each observer; their limits are 1.0 for `memory`, 3 for `profile`, 4 for `init` and
-//! 10 for `race`.
+//! which a launch takes longer with each observer; `OBSERVERS` has their limits.
 
 use super::cases::{self, Case};
 use super::{Loaded, per_thread, processor_time};

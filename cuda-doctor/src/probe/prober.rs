@@ -13,8 +13,8 @@ use super::progress::{Progress, parse};
 use super::task::Task;
 use crate::findings::Ending;
 
-/// The time to wait for the end of a process that was killed, and the minimum time for one that has closed its standard
-/// output. A process that waits inside a broken kernel module never ends.
+/// The maximum time to wait for the end of a process that was killed, because a process that waits inside a broken
+/// kernel module never ends; and the minimum time for one that has closed its standard output.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The maximum number of bytes that are kept of the end of a child's standard error.
