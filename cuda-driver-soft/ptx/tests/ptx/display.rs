@@ -5,7 +5,7 @@ use ptx::every_form;
 use ptx::ir::{Mma, Op};
 use std::collections::HashSet;
 
-/// First parts of the opcodes whose operation prints another opcode: they are lowered to the operation of another
+/// Prefixes of the opcodes whose operation prints another opcode: they are lowered to the operation of another
 /// instruction, or the IR does not keep all modifiers (the type of stack instructions).
 const OTHERS: &[&str] = &["createpolicy.", "red.async.", "alloca.", "stackrestore.", "stacksave."];
 

@@ -1,6 +1,6 @@
 //! Tests many opcodes with combinations of modifiers and types: exactly the forms that exist must be accepted.
 //!
-//! A family is some opcodes with a pool of modifiers and a number of types. Its instructions are put into modules, one
+//! A family consists of opcodes, a pool of modifiers and a number of types. Its instructions are put into modules, one
 //! per line, and the lines without an error are counted and hashed. The counts and hashes in [`FAMILIES`] were computed
 //! with ptxas 13.5. With `PTXAS` set they are recomputed, and the test lists the instructions that only ptxas or only
 //! the loader accepts.

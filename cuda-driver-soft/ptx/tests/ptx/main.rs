@@ -2,8 +2,8 @@
 //! `requirements`, `verdicts`), its intermediate representation (`lowering`, `display`), and damaged and large texts
 //! (`robustness`).
 //!
-//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas`, the loader is also
-//! compared with that assembler, and a test fails if they disagree.
+//! The verdicts are stored here, except those of `requirements`, so that the other tests need no assembler. With
+//! `PTXAS=/path/to/ptxas`, the loader is also compared with that assembler, and a test fails if they disagree.
 
 extern crate cuda_driver_soft_ptx as ptx;
 

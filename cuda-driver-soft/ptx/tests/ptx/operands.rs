@@ -1,4 +1,4 @@
-//! Tests which operands instructions accept: registers, constants, addresses, vectors and other kinds.
+//! Tests of the operands that instructions accept: registers, constants, addresses, vectors and other kinds.
 //!
 //! Each operand of each instruction is replaced by each candidate, one operand at a time. As in `forms`, the number and
 //! hash of the accepted instructions were computed with ptxas 13.5, and are recomputed with `PTXAS` set.

@@ -1,4 +1,5 @@
-//! Compares the PTX versions and architectures that instructions require with those of ptxas.
+//! Compares the PTX versions and architectures that instructions require with those of ptxas. No verdicts are stored:
+//! without `PTXAS`, nothing is compared.
 
 use super::{forms, referee};
 use ptx::{Sample, samples};

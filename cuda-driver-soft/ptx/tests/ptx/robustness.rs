@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// Loads a text, and lowers it if it is accepted. Returns true if it is.
+/// Loads a text. If the text is accepted, lowers it and returns true.
 fn run(text: &[u8]) -> bool {
     match ptx::load(text, &LIMITS) {
         Ok(loaded) => {
@@ -278,8 +278,8 @@ fn products_of_a_short_text_are_limited() {
     );
 }
 
-/// Large texts of kinds for which loading once took quadratic time, with which this test would take many minutes. Each
-/// error is reported, so that the work of loading is not cut short.
+/// Loads large texts of kinds that once took quadratic time to load; the test would then take many minutes. Each error
+/// is reported, so that loading is not cut short.
 #[test]
 fn large_texts_and_their_errors() {
     let head = ".version 9.0\n.target sm_90\n.entry k() {";
