@@ -1,5 +1,5 @@
-//! Tests of the checks of kernels and of memory that is not freed: their findings, and the threads and processes that
-//! they concern. The engine's tests run all pairs of right and wrong kernels.
+//! Tests of the checks of kernels and of the check for memory leaks: the findings, and the threads and processes that
+//! are checked. The engine's tests run all pairs of right and wrong kernels.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr};
 use cuda_driver_soft::{AlreadyChecking, Checks, Finding};

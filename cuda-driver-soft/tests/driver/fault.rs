@@ -295,8 +295,8 @@ fn the_driver_does_not_take_the_lock_of_standard_output() {
         let prints = kernel(PRINTS);
         let lock = std::io::stdout().lock();
         let mut p = 0u64;
-        // 1.5 MiB: so much text is not kept until the query finds the end of the kernel, but written by the threads
-        // that run it.
+        // The threads print 1.5 MiB. The driver does not keep so much text until a query finds that the kernel has
+        // ended: the threads that run the kernel write it.
         check(prints.launch(512, 1024, null_mut(), &mut [ptr(&mut p)]));
         // A query does not run the kernel in this thread, as a wait does: the driver's own threads must run it.
         let began = Instant::now();

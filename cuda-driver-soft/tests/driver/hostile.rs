@@ -181,8 +181,8 @@ fn a_text_of_many_errors_is_refused() {
     expect(unsafe { cuda.cuModuleLoadData(&mut module, text.as_ptr().cast()) }, 218);
 }
 
-/// Describing a kernel takes time for each function that it can reach, so that a text can ask for the product of its
-/// kernels and functions.
+/// The log describes each kernel, which takes time for each function that the kernel can reach. Without a limit, the
+/// time could be the product of the numbers of kernels and functions.
 #[test]
 fn verbose_logs_of_many_kernels_that_reach_many_functions_are_cut() {
     if lacks_software() {

@@ -330,7 +330,7 @@ fn a_list_of_two_devices() {
             OPEN.store(false, Relaxed);
             check(cuda.cuLaunchHostFunc(first, Some(wait), null_mut()));
             check(launch(list.to_vec(), flags));
-            // The second device needs nothing of the first only without both joins.
+            // With both flags, the second stream does not wait for the first; otherwise it does.
             if flags == 3 {
                 check(cuda.cuStreamSynchronize(second));
             } else {

@@ -1,5 +1,5 @@
 //! Tests of programs that request too much memory, or use memory that is not theirs: calls are refused, or kernels
-//! fault. The contract's tests contain the values of the limits.
+//! fault. The contract tests check the values of the limits.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr, software};
 use cuda_driver_sys::*;
@@ -284,8 +284,8 @@ fn a_kernel_that_writes_to_read_only_memory_faults() {
     });
 }
 
-/// A registration that the program forgot to end is ended by the driver when it allocates a part of the memory again:
-/// kernels can no longer access the rest.
+/// A program may free registered memory without ending the registration. The driver ends the registration when it
+/// allocates a part of that memory again: kernels can no longer access the rest.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_forgotten_registration_ends_with_its_memory() {
@@ -302,8 +302,8 @@ fn a_forgotten_registration_ends_with_its_memory() {
                 ld.param.u64 %rd2,[q];\nld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd2],%r1;\nret;\n}\n",
             );
             let kernel = Kernel::from_ptx(&reader, "k");
-            // Allocators get so much memory from the system, and return it as soon as it is freed. The second size is
-            // smaller, so that the new memory cannot cover all of the old.
+            // Allocators get blocks of this size from the system, and return them as soon as they are freed. The second
+            // size is smaller, so that the new memory cannot cover all of the old.
             const BYTES: usize = 40 << 20;
             const AGAIN: usize = 33 << 20;
             let layout = std::alloc::Layout::from_size_align(BYTES, 1 << 16).unwrap();

@@ -129,7 +129,8 @@ fn objects_and_libraries_are_linked() {
         let image = link(&[ptx.clone(), second]).unwrap();
         assert_eq!(run(&image, 1, (1, 1)), [7]);
     }
-    // The linker takes only undefined functions from a library, so this one's `two` does not conflict with the PTX's.
+    // The linker takes only undefined functions from a library, so the `two` of this library does not conflict with the
+    // one that the PTX defines.
     let defined = (Kind::CU_JIT_INPUT_PTX, c"two.ptx", adds("two", 20).into_bytes());
     let image = link(&[ptx.clone(), as_library(&[one.clone(), two.clone()]), defined.clone()]);
     assert_eq!(run(&image.unwrap(), 1, (1, 1)), [25]);
@@ -197,7 +198,7 @@ fn changed_option_values_are_left_alone() {
     assert_eq!(values[1..], [value(0x1234), value(0x5678)]);
 }
 
-/// Each input adds its messages to the log; the messages of earlier ones are not written again.
+/// Each input adds its messages to the log; the messages of earlier inputs are not written again.
 #[test]
 fn an_input_adds_to_the_log() {
     if lacks_software() {

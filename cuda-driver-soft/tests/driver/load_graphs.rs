@@ -11,11 +11,11 @@ use cuda_driver_sys::*;
 /// The size of a load.
 struct Load {
     threads: u32,
-    /// Launches by each thread, of graphs with a loop and of captured graphs each.
+    /// Launches by each thread of graphs with a loop, and as many of captured graphs. A multiple of 10.
     launches: u32,
     /// Processes that share the memory of the first one.
     processes: u32,
-    /// A quarter of the launches of each process, the first one included, on shared memory.
+    /// Launches on shared memory by each process, the first one included, in each of four rounds.
     shared: u32,
 }
 

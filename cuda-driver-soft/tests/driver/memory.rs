@@ -82,7 +82,7 @@ fn copies_and_their_limits() {
             expect(cuda.cuMemcpyHtoD(a, null(), 4), 1);
             expect(cuda.cuMemcpyDtoH(null_mut(), a, 4), 1);
             check(cuda.cuMemcpyHtoD(a, null(), 0));
-            // cuMemcpy finds out the kind of each address.
+            // `cuMemcpy` determines the kind of each address.
             check(cuda.cuMemcpy(to as u64, from as u64, 64));
             assert_eq!(back, bytes);
             check(cuda.cuMemcpy(a, from as u64, 64));

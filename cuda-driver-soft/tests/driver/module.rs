@@ -213,7 +213,7 @@ fn single_compiler_options_with_value_0() {
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0, 300);
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 90)]).0, 0);
     assert_eq!(load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0, 0);
-    // A list of names is missing only if its whole address is 0.
+    // A list of names is missing only if all 64 bits of its address are 0.
     let names = CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES;
     assert_eq!(load_ex(&good, &mut [(names, 0)]).0, 1);
     if software() {

@@ -116,7 +116,7 @@ struct Awaited {
     seen: AtomicBool,
 }
 
-/// A host function that waits until another thread has queried a reference, or ten seconds.
+/// A host function that waits until another thread has queried a reference, but at most ten seconds.
 unsafe extern "system" fn await_query(awaited: *mut c_void) {
     let awaited = unsafe { &*awaited.cast::<Awaited>() };
     awaited.started.store(true, SeqCst);
@@ -224,7 +224,7 @@ fn queue_copy_of(array: CUarray, to: *mut u32) {
 #[test]
 fn arrays_are_destroyed_after_copies_by_another_context() {
     if lacks_software() {
-        return; // no answer of a GPU is recorded
+        return; // the behaviour of a GPU is not known
     }
     let cuda = cuda();
     let descriptor = CUDA_ARRAY3D_DESCRIPTOR {

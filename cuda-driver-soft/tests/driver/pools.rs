@@ -127,7 +127,7 @@ fn a_pool_releases_memory_alone() {
 /// Runs `work` in a process of its own on memory of 1 MiB that is freed after the work is queued and before it runs.
 fn run_too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
     if lacks_software() {
-        return; // it notices such work and writes a log
+        return; // only the software driver detects such work and logs it
     }
     let log = in_child(&format!("pools::{test}"), &[("CUDA_SOFT_LOG", "1")], || {
         let (cuda, _context) = (cuda(), Context::new());
@@ -237,7 +237,7 @@ fn the_next_allocation_at_the_same_address_is_untouched() {
 #[test]
 fn an_allocation_does_not_wait_for_host_functions() {
     if lacks_software() {
-        return; // its memory has a limit in this test
+        return; // this test limits the memory of the software driver
     }
     let name = "pools::an_allocation_does_not_wait_for_host_functions";
     in_child(name, &[("CUDA_SOFT_MEMORY", "67108864")], || {

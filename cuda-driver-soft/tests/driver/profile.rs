@@ -1,4 +1,4 @@
-//! Tests of profiles: of the launches of a thread, with a guard, and of a whole process, with an environment variable.
+//! Tests of profiles: a guard counts the launches of its thread, and an environment variable those of a whole process.
 
 use crate::common::{Context, Kernel, check, cuda, in_child, lacks_software, ptr};
 use cuda_driver_soft::{KernelReport, Report, profile};

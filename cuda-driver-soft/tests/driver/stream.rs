@@ -162,9 +162,9 @@ fn a_stream_waits_for_an_event_of_another() {
     }
 }
 
-/// Calls that record or wait for an event on all streams of a context: they fail because of a capture only if it is in
-/// that context, or if the event is recorded in it. The expected results follow the manual; they were not observed on
-/// NVIDIA's driver.
+/// Tests calls that record or wait for an event on all streams of a context. A capture makes them fail only if a stream
+/// of that context captures, or if the event was recorded in the capture. The expected results follow the manual; they
+/// were not observed on NVIDIA's driver.
 #[test]
 fn events_of_contexts_without_captures() {
     if lacks_software() {

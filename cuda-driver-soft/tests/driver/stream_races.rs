@@ -149,8 +149,8 @@ fn right(program: impl FnOnce(&Work)) {
     }
 }
 
-/// Checks that a program has one race, with these lines of kernels: first that of the later access. Copies and fills
-/// have no line.
+/// Checks that a program has one race, between accesses in these lines of kernels; the line of the later access is the
+/// first. Copies and fills have no line.
 #[track_caller]
 fn wrong(lines: &[u32], program: impl FnOnce(&Work)) {
     if lacks_software() {
@@ -405,7 +405,8 @@ fn host_functions_and_events_order_work() {
     });
 }
 
-/// A host function counts as waited for when it is submitted, although work before it may not have begun.
+/// From the submission of a host function on, the check treats the earlier work of its stream as ordered, although that
+/// work may not have begun.
 #[test]
 fn a_host_function_does_not_hide_work_that_has_not_begun() {
     wrong(&[9, 4], |w| {
