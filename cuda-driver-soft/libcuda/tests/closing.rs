@@ -133,7 +133,7 @@ fn close_a_library_in_use() {
 const DRIVER: &str = "CUDA_DRIVER_SOFT_TEST_CLOSED_DRIVER";
 
 #[test]
-fn a_closed_library_works_on() {
+fn a_closed_library_continues_to_work() {
     if std::env::var_os(DRIVER).is_some() {
         return close_a_library_in_use();
     }
@@ -144,7 +144,7 @@ fn a_closed_library_works_on() {
     assert!(output.status.success(), "{output:?}");
     let folder = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_closed_library_works_on", "--nocapture"])
+        .args(["--exact", "a_closed_library_continues_to_work", "--nocapture"])
         .env(DRIVER, folder.join("libcuda.so.1"))
         .output()
         .unwrap();

@@ -1,5 +1,6 @@
-/* A C program against cuda.h, with the calls of a typical driver-API program. It does not depend on the software
-   driver. Usage: program KERNELS.ptx; the file has the kernel vector_add(const float *a, const float *b, float *c, int n). */
+/* A C program that includes cuda.h and makes the calls of a typical Driver API program. It does not depend on the
+   software driver. Usage: program KERNELS.ptx; the file has the kernel
+   vector_add(const float *a, const float *b, float *c, int n). */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
