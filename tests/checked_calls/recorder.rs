@@ -1,4 +1,4 @@
-//! A library of all 685 exports that record their arguments and write planned values.
+//! A library with every export of `cuda.h`. Each function records its arguments and writes planned values.
 //!
 //! Most values in a trial are patterns of bytes that identify their parameter and their writer: the caller or the
 //! library.
