@@ -168,7 +168,7 @@ fn queries() {
         fault(&gpu);
         is!(c, 700, cuCtxSynchronize());
 
-        // The fault's code.
+        // These calls return the fault's code.
         let (mut id, mut bytes, mut flags, mut priority) = (0, 0, 0, 0);
         let (mut context, mut linker, mut unique) = (null_mut(), null_mut(), 0);
         let mut status = CUstreamCaptureStatus(0);
@@ -180,7 +180,7 @@ fn queries() {
         is!(c, 700, cuStreamIsCapturing(stream, &raw mut status));
         is!(c, 700, cuLinkCreate(0, null_mut(), null_mut(), &raw mut linker));
 
-        // Success.
+        // These calls succeed.
         let (mut attached, mut active, mut number) = (null_mut(), 0, 0);
         let (mut library, mut kernel, mut kind) = (null_mut(), null_mut(), 0_u32);
         let text = ptx("vector_add.ptx");

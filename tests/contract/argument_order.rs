@@ -34,7 +34,7 @@ fn memory() {
     is!(c, 201, cuMemcpy3D(ptr::null()));
     is!(c, 201, cuMemsetD32(1, 0, 1));
     is!(c, 201, cuMemGetAddressRange(&raw mut address, null_mut(), 4096));
-    // Managed memory, and calls that need no context, check their arguments first.
+    // `cuMemAllocManaged`, and calls that need no context, check their arguments first.
     is!(c, 1, cuMemAllocManaged(&raw mut address, 4, 9));
     is!(c, 1, cuMemAllocManaged(&raw mut address, 0, 1));
     is!(c, 0, cuMemGetAddressRange(null_mut(), null_mut(), 0));

@@ -336,7 +336,7 @@ fn copies_between_contexts() {
     assert_eq!(memory.to_vec().expect("a copy"), values);
 }
 
-/// The source may be unmapped or freed next, which waits for the work of its own context only.
+/// The caller may unmap or free the source next, and both wait only for the work of the source's own context.
 #[test]
 fn a_copy_between_contexts_is_done_when_it_returns() {
     let (one, other) = (context(), context());

@@ -567,8 +567,8 @@ fn copies_by_another_context_alone() {
     }
 }
 
-/// An asynchronous copy from pageable memory reads its source at once if it has at most 2 MiB, whatever its stream
-/// waits for. A copy of 4 MiB waits.
+/// An asynchronous copy of at most 2 MiB from pageable memory reads its source at once, whatever its stream waits for.
+/// A copy of 4 MiB waits.
 #[test]
 fn staged_copies() {
     child!("staged_copies", { staged_copies_alone() });

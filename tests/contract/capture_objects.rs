@@ -83,7 +83,7 @@ fn work_of_two_streams() {
 fn captures_that_fail() {
     let context = context();
     let stream = Stream::non_blocking(&context).expect("a stream");
-    // A call that captures forbid invalidates the capture.
+    // A call that is forbidden during a capture invalidates the capture.
     let failed = stream.capture(RELAXED, Stream::synchronize);
     let unsupported = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     assert_eq!(failed.map(drop).map_err(|error| error.code()), Err(unsupported));

@@ -240,7 +240,7 @@ fn numbers_of_active_clusters() {
     with_config((64, 32, 0), &[], |config| {
         is!(c, 0, cuOccupancyMaxPotentialClusterSize(&raw mut size, pairs, config));
     });
-    // The required size does not count.
+    // The size that the kernel requires does not limit the result.
     c.that(size == 8, || format!("clusters of up to {size}, expected 8"));
     // Invalid queries.
     let mut value = -7;
@@ -333,7 +333,7 @@ fn grids_of_clusters() {
         let out = gpu.upload(&[0_u32; 5]);
         assert_eq!(launch(kernel, grid, 32, cluster, &mut arguments![out]), 0);
         ok!(cuCtxSynchronize());
-        // With one cluster in the other dimension of the grid.
+        // The grid has one cluster in y.
         let threads = grid * 4 * 32;
         assert_eq!(
             gpu.read::<u32>(out, 5),

@@ -306,7 +306,7 @@ fn graphs_with_conditional_nodes() {
     let mut c = Codes::new();
     let g = graph();
     let handle = conditionals.handle(g, Some(1));
-    // A handle without a node is enough.
+    // A graph with a handle cannot be cloned, even if no node uses the handle.
     let mut copy = ptr::null_mut();
     is!(c, 801, cuGraphClone(&raw mut copy, g));
     let (node, bodies) = conditionals.node(g, &[], handle, (IF, 2));

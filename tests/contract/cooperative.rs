@@ -160,7 +160,7 @@ fn lists_of_one_device() {
     ok!(cuStreamSynchronize(stream));
     assert_eq!(gpu.read::<u32>(sum, 1), [4 * 4 * 32 * 3]);
 
-    // The list as a whole.
+    // Invalid lists.
     let mut second = ptr::null_mut();
     ok!(cuStreamCreate(&raw mut second, 1));
     let mut twice = [
@@ -176,7 +176,7 @@ fn lists_of_one_device() {
     is!(c, 1, cuLaunchCooperativeKernelMultiDevice(ptr::null_mut(), 1, 0));
     is!(c, 1, cuLaunchCooperativeKernelMultiDevice(twice.as_mut_ptr(), 2, 0));
 
-    // One entry.
+    // Lists of one invalid entry.
     let (legacy, per_thread) = (ptr::without_provenance_mut(1), ptr::without_provenance_mut(2));
     let refused = [
         (
@@ -261,7 +261,7 @@ fn lists_of_one_device() {
         cuLaunchCooperativeKernel(kernel, 4, 1, 1, 32, 1, 1, 1 << 20, stream, arguments)
     );
 
-    // Captures.
+    // A capture of the entry's stream forbids the launch; a capture of another stream does not.
     let mut graph = ptr::null_mut();
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     ok!(cuStreamBeginCapture(stream, relaxed));

@@ -125,7 +125,7 @@ fn peers() {
             Context::create(second).expect("a context"),
         );
         let stream = Stream::new(&here).expect("a stream");
-        // Events of one device order work of the other.
+        // A stream of one device can wait for an event of the other.
         let event = Event::with_flags(&there, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
         event.record(&Stream::new(&there).expect("a stream")).expect("a record");
         stream.wait_event(&event).expect("a wait");

@@ -190,7 +190,8 @@ fn levels_of_arrays_are_mapped() {
             is!(c, 0, cuMipmappedArrayDestroy(other));
         }
     }
-    // The array has its memory, so it can be neither sparse nor mapped later. Graphics APIs draw to color attachments.
+    // The array has its memory, so it can be neither sparse nor mapped later. It may be a color attachment, to which a
+    // graphics API draws.
     for (flags, code) in [
         (CUDA_ARRAY3D_SPARSE, 1),
         (CUDA_ARRAY3D_DEFERRED_MAPPING, 1),
@@ -232,7 +233,7 @@ fn other_descriptors_are_refused() {
     is!(c, 999, cuImportExternalMemory(&raw mut memory, &raw const desc));
     let desc = described(1, foreign, 0);
     is!(c, 1, cuImportExternalMemory(&raw mut memory, &raw const desc));
-    // Handles that are not file descriptors: of Windows (2 to 7), of NvSciBuf (8), DMA buffers (9), and of no type.
+    // Other types: handles of Windows (2 to 7), NvSciBuf objects (8), DMA buffers (9), and types that do not exist.
     for (kind, code) in [
         (0, 1),
         (2, 801),
@@ -246,7 +247,7 @@ fn other_descriptors_are_refused() {
         (99, 1),
     ] {
         for descriptor in [foreign, -1] {
-            // A DMA buffer has a descriptor.
+            // A DMA buffer is imported from a descriptor, which cannot be negative.
             let code = if (kind, descriptor) == (9, -1) { 1 } else { code };
             let desc = described(kind, descriptor, 4096);
             is!(c, code, cuImportExternalMemory(&raw mut memory, &raw const desc));

@@ -208,32 +208,32 @@ fn fma<W: Width>() {
     let gpu = Gpu::new();
     // Every second edge value as a, every third as b and as c.
     let edges = W::edges();
-    let (mut a, mut b, mut d) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
     for x in edges.iter().step_by(2) {
         for y in edges.iter().skip(1).step_by(3) {
             for z in edges.iter().step_by(3) {
                 a.push(*x);
                 b.push(*y);
-                d.push(*z);
+                c.push(*z);
             }
         }
     }
     a.extend(W::random(6000, 4));
     b.extend(W::random(6000, 5));
-    d.extend(W::random(6000, 6));
+    c.extend(W::random(6000, 6));
     // c near -a * b, so that all but the last bits cancel.
     let (p, q) = (W::random(3000, 7), W::random(3000, 8));
-    d.extend(p.iter().zip(&q).enumerate().map(|(i, (x, y))| {
+    c.extend(p.iter().zip(&q).enumerate().map(|(i, (x, y))| {
         let product = W::of(-x.ieee().mul_r(y.ieee(), Round::NearestTiesToEven).value);
         W::narrow(product.into() ^ (i as u64 % 3))
     }));
     a.extend(p);
     b.extend(q);
     let kernel = gpu.kernel("float_arith.ptx", &format!("{}_fma", W::NAME));
-    let seen: Vec<W> = gpu.table(kernel, &[&a, &b, &d], 4);
+    let seen: Vec<W> = gpu.table(kernel, &[&a, &b, &c], 4);
     compare("fma", &in_modes(&["fma"]), &seen, |i, k| {
-        let value = a[i].ieee().mul_add_r(b[i].ieee(), d[i].ieee(), MODES[k]);
-        (W::of(value.value), format!("{:#x}, {:#x}, {:#x}", a[i], b[i], d[i]))
+        let value = a[i].ieee().mul_add_r(b[i].ieee(), c[i].ieee(), MODES[k]);
+        (W::of(value.value), format!("{:#x}, {:#x}, {:#x}", a[i], b[i], c[i]))
     });
 }
 
