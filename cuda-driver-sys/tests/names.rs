@@ -1,5 +1,5 @@
-//! Tests of the export that every plain name stands for: the export that a C program gets from a CUDA 12 header, and
-//! for later functions the first variant.
+//! Tests that each plain name means the right export: the one that a C program gets from a CUDA 12 header, or the first
+//! variant if the function is newer.
 
 use std::collections::BTreeSet;
 

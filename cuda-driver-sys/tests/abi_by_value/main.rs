@@ -1,5 +1,5 @@
-//! Tests of the six exports that take a record by value: calls of a library that a C compiler built, which must receive
-//! the arguments unchanged.
+//! Tests that the six exports that take a record by value receive their arguments unchanged. The tests call them in a
+//! library that a C compiler built.
 //!
 //! The library is built from `stub.c` in this folder by this machine's C compiler. If that compiler does not build for
 //! this target, `CUDA_ABI_STUB` must name the library; see `ci/platforms.sh`.

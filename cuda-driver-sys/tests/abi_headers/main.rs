@@ -42,7 +42,7 @@ fn releases() -> Vec<(u32, String)> {
     releases.collect()
 }
 
-/// Replaces the crate's module of macros, with the one that `generated/layout.rs` uses.
+/// Takes the place of the crate's module `enumeration`. Defines the one macro that `generated/layout.rs` uses.
 mod enumeration {
     /// Defines a function that returns the layout of each record according to this compiler.
     macro_rules! layout {

@@ -220,7 +220,7 @@ fn said(out: &mut String, what: &str, value: &str) {
     _ = writeln!(out, "SAID(\"{what}\", \"{value}\")");
 }
 
-/// Returns true if a macro's name is that of a number of the API.
+/// Returns true if a macro is a number of the API, according to its name.
 fn is_value(name: &str) -> bool {
     // On Windows, these macros are calling conventions.
     let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);
