@@ -1,4 +1,4 @@
-//! `API.md`: every function of the driver, with its name at each level of this project.
+//! Writes `API.md`: every function of the driver, with its name at each level of this project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -212,7 +212,7 @@ impl<'a> Table<'a> {
     /// Returns the coverage of the checked functions by methods as a paragraph.
     fn coverage(&self) -> String {
         let (mut with, mut without) = (0, BTreeMap::<&str, usize>::new());
-        // Old forms by their group, and if the newer function has a method.
+        // The group of each old form, and true if the newer function has a method.
         let mut old: Vec<(&str, bool)> = Vec::new();
         let mut covered = BTreeSet::new();
         for entry in self.rows() {

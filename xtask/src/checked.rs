@@ -1,4 +1,4 @@
-//! The checked calls: `src/checked/generated/`, and the table that tests them.
+//! Writes the checked calls in `src/checked/generated/`, and the table of trials that tests them.
 
 mod docs;
 mod emit;

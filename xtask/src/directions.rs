@@ -1,9 +1,9 @@
 //! `cargo xtask directions`: records the directions of NVIDIA's Python bindings in
 //! `cuda-driver-sys/api/directions.txt`.
 //!
-//! Each Python function takes the values that the C function reads, and returns the values that it writes. The
-//! function's help text shows both: the signature, and the list of returned values. `tests/checked_calls` compares the
-//! checked calls with the file.
+//! Each Python function takes the values that the C function reads, and returns the values that the C function writes.
+//! Its help text shows both: the signature, and the list of returned values. `tests/checked_calls` compares the checked
+//! calls with the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! `cuda-driver-sys/api/functions.toml`: the exported functions as data for other programs, one line each.
+//! Writes `cuda-driver-sys/api/functions.toml`: the exported functions as data for other programs, one line each.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `PTX.md`: the PTX instructions that the software driver runs.
+//! Writes `PTX.md`: the PTX instructions that the software driver runs.
 //!
 //! The example `ptx_forms` of the software driver's engine loads and decodes the samples of the instruction table, and
 //! prints the result. All forms have samples except those of `mov`, `bra`, `brx`, `call`, `mapa` and `getctarank`, and
@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 use crate::software::output_of_example;
 
-/// The groups of the document: titles and roots. Roots in no group come last.
+/// The groups of the document: titles and roots. A root is the first word of an opcode, for example `add`. Roots in no
+/// group come last.
 const GROUPS: &[(&str, &str)] = &[
     (
         "Integers, floating point, memory, control",

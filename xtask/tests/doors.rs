@@ -3,7 +3,7 @@
 //!
 //! A room is a top-level module of a crate. The table `src/rooms.md` of each crate lists its rooms, and the
 //! documentation of some crates includes it; a row is `| room | purpose | rooms that it may use |`.
-//! The test reads the imports of every file, without its unit tests, and fails if no row allows one of them.
+//! The test reads the imports of every file, without its unit tests, and fails on an import that no row allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

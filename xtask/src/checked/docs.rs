@@ -34,7 +34,7 @@ fn returns_one(call: &Call) -> bool {
     call.parameters.iter().filter(|p| p.is_output()).count() == 1
 }
 
-/// Returns the owners of the returned handles and addresses.
+/// Returns the paragraph about the owners of the returned handles and addresses.
 fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let values: Vec<(&Parameter, &Owner)> = call
         .parameters
@@ -77,7 +77,7 @@ fn owners(call: &Call, facts: &Facts<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// Returns the C function, its fallback on older drivers, and its replacement.
+/// Returns the paragraph about the C function, its fallback on older drivers, and its replacement.
 fn origin(call: &Call) -> String {
     let page = call.group.replace('_', "__");
     let base = call
@@ -122,7 +122,7 @@ fn link(other: &Other) -> String {
     format!("[`{name}`](crate::checked::{module}{name})")
 }
 
-/// Returns the values of flags.
+/// Returns the paragraph about the values of flags.
 fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let sentences: Vec<String> = call
         .flags
@@ -156,7 +156,7 @@ fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("\n"))
 }
 
-/// Returns the outputs that are optional in C.
+/// Returns the paragraph about the outputs that are optional in C.
 fn asked_for(call: &Call) -> Option<String> {
     let names: Vec<String> = call
         .parameters
@@ -173,7 +173,7 @@ fn asked_for(call: &Call) -> Option<String> {
     })
 }
 
-/// Returns the result codes in the manual.
+/// Returns the paragraph about the result codes in the manual.
 fn errors(call: &Call) -> String {
     let codes: Vec<String> = call.results.iter().map(|code| format!("`CUDA_ERROR_{code}`")).collect();
     if codes.is_empty() {

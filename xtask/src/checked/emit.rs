@@ -333,8 +333,8 @@ impl<'a> Emitter<'a> {
                     Count::Fixed(count) => format!("[{}; {count}]", ty.pointee()),
                     _ => format!("[{}]", ty.pointee()),
                 };
-                // A count such as `n-1` may be 0 although the call reads the other arrays. Driver 580 then rejects
-                // null.
+                // An array with a count such as `n-1` may be empty although the call reads the other arrays. Driver
+                // 580 rejects null for it.
                 match count {
                     Count::Parameter { less: 1.., .. } if !*optional => {
                         self.signature.push(format!("{name}: &{element}"));

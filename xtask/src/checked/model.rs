@@ -103,7 +103,7 @@ pub(super) enum Kind {
 /// The owner of a returned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Nobody: the value is plain.
+    /// Nobody, because the value is neither a handle nor an address.
     Nobody,
     /// The caller, who destroys it.
     Caller,

@@ -1,6 +1,5 @@
 //! Writes the table of trials, which tests the checked calls: a line for each checked call, with a word for each
-//! parameter of the C function.
-//! `tests/checked_calls/table.rs` explains the words.
+//! parameter of the C function. `tests/checked_calls/table.rs` explains the words.
 
 use std::fmt::Write as _;
 
