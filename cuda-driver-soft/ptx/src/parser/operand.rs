@@ -207,6 +207,10 @@ impl Parser<'_> {
         let base = self.stack.len();
         self.stack.push(Operand { kind: first, pos });
         while self.accept(b',') {
+            // An address in an address is no operand. Without the check, the parser would recurse for each bracket.
+            if self.at(b'[') {
+                return self.unexpected();
+            }
             let operand = self.operand()?;
             self.stack.push(operand);
         }

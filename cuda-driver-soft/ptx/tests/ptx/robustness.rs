@@ -182,6 +182,7 @@ fn depth_and_size_are_limited() {
     assert!(refused(format!(".global .u32 a = {};", deep("1?", ":1", 100_000))).contains("nested too deeply"));
     assert!(refused(format!(".global .u32 a[1] = {};", deep("{", "}", 100_000))).contains("nested too deeply"));
     assert!(refused(".entry k() {".to_owned() + &"{".repeat(100_000)).contains("nested too deeply"));
+    assert!(refused(format!(".entry k() {{ tex {}", "[a,".repeat(100_000))).contains("Parsing error near '['"));
     assert!(refused(".entry k() { .reg .b32 %r<4000000000>; }".to_owned()).contains("Too many registers"));
     assert!(refused(".entry k() { .local .b8 x[9223372036854775807]; }".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807];".to_owned()).contains("too large"));
