@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::ast::{Ast, DeclType, Item, Pos};
-use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, MAX_MESSAGE_BYTES, Severity};
 use crate::hash::NumberMap;
 use crate::ir::{VarId, Variable};
 use crate::names::Name;
@@ -78,6 +78,12 @@ impl<'a> ModuleBuilder<'a> {
     /// Returns the spelling of a name.
     pub(super) fn text(&self, name: Name) -> String {
         self.ast.names.text(name)
+    }
+
+    /// Returns the spelling of a name for a message, cut at the length at which the message itself is cut: many
+    /// messages may contain the same long name.
+    pub(super) fn shown(&self, name: Name) -> String {
+        self.ast.names.text_up_to(name, MAX_MESSAGE_BYTES)
     }
 
     /// Returns the numbers that follow the names of ranges in the text, which are collected on first use.

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::ast::{DeclSpace, DeclType, Function, Pos, Statement, Var};
-use crate::diagnostics::MAX_MESSAGE_BYTES;
 use crate::ir::{FuncId, Linkage, Space, Type, VarId};
 use crate::names::Name;
 use crate::scopes::Symbol;
@@ -48,8 +47,9 @@ impl ModuleBuilder<'_> {
                     return self.error(function.pos, message);
                 }
                 let declared = (&function.params, &function.returns);
+                let shown = self.shown(function.name);
                 for part in self.differences((&before.params, &before.returns), declared) {
-                    let message = format!("Inconsistent prototypes of '{name}', {part} differ");
+                    let message = format!("Inconsistent prototypes of '{shown}', {part} differ");
                     self.error(function.pos, message);
                 }
                 if signature.defined {
@@ -175,7 +175,7 @@ impl ModuleBuilder<'_> {
                 _ => None,
             };
         }
-        let [alias, target] = [name, aliasee].map(|name| self.text(name));
+        let [alias, target] = [name, aliasee].map(|name| self.shown(name));
         let [Some(own), Some(id)] = found else {
             let variables = [&alias, &target]
                 .into_iter()
@@ -189,44 +189,38 @@ impl ModuleBuilder<'_> {
         let [before, function] = [own, id].map(|id| self.functions[id.0 as usize].clone());
         if before.name != name {
             // Prototypes are compared once for each alias, so that the time is linear in the text.
-            let other = self.ast.names.text_up_to(before.name, MAX_MESSAGE_BYTES);
+            let other = self.shown(before.name);
             return self.error(
                 pos,
                 format!("'{alias}' is already aliased to '{other}' and cannot be redefined"),
             );
         }
-        let mut errors = Vec::new();
-        if before.defined {
-            errors.push(format!("Illegal redefinition of function '{alias}' as alias"));
-        }
-        if name == aliasee {
-            errors.push("Cannot alias a function to itself".to_owned());
-        } else {
-            for (name, signature) in [(&alias, &before), (&target, &function)] {
-                if signature.entry {
-                    errors.push(format!("Cannot define alias to entry function '{name}'"));
-                }
-            }
-            for part in self.differences((&before.params, &before.returns), (&function.params, &function.returns)) {
-                errors.push(format!(
-                    "Mismatch in prototype of alias '{alias}' and aliasee '{target}'. {part} differ(s)"
-                ));
-            }
-            let scope = match function.linkage {
-                Linkage::Weak => Some(".weak"),
-                Linkage::Extern => Some(".extern"),
-                _ => None,
-            };
-            if let Some(scope) = scope {
-                errors.push(format!("Function '{target}' with {scope} scope cannot be aliased"));
-            }
-        }
         if let Some(global) = self.globals.get_mut(&name) {
             global.symbol = Symbol::Function(id);
         }
-        for message in errors {
-            self.error(pos, message);
+        if before.defined {
+            self.error(pos, format!("Illegal redefinition of function '{alias}' as alias"));
         }
+        if name == aliasee {
+            return self.error(pos, "Cannot alias a function to itself".to_owned());
+        }
+        for (name, signature) in [(&alias, &before), (&target, &function)] {
+            if signature.entry {
+                self.error(pos, format!("Cannot define alias to entry function '{name}'"));
+            }
+        }
+        for part in self.differences((&before.params, &before.returns), (&function.params, &function.returns)) {
+            self.error(
+                pos,
+                format!("Mismatch in prototype of alias '{alias}' and aliasee '{target}'. {part} differ(s)"),
+            );
+        }
+        let scope = match function.linkage {
+            Linkage::Weak => ".weak",
+            Linkage::Extern => ".extern",
+            _ => return,
+        };
+        self.error(pos, format!("Function '{target}' with {scope} scope cannot be aliased"));
     }
 
     /// Returns the parts in which two prototypes differ.

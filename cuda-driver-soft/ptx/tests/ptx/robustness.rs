@@ -338,6 +338,17 @@ fn large_texts_and_their_errors() {
     );
     let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
     assert!(failure.log.contains("does not match formal parameter 'nnn"));
+    // Functions with long names and many parameters that differ from those of a declaration or an alias.
+    let long = "n".repeat(1_000_000);
+    let parameters = |ty: &str| vec![format!(".reg {ty} _x"); 25_000].join(",");
+    let (bits, floats) = (parameters(".b32"), parameters(".f32"));
+    for (second, end) in [
+        (long.clone(), String::new()),
+        (format!("{long}b"), format!(".alias {long}, {long}b;")),
+    ] {
+        let functions = format!(".func {long}({bits}); .func {second}({floats});");
+        assert_eq!(errors(format!(".version 9.0\n.target sm_90\n{functions}{end}")), 25_000);
+    }
 }
 
 /// Returns a module with this number of functions, each with 1,000 `shfl` instructions, which cause two warnings each.
