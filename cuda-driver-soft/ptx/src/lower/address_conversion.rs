@@ -5,6 +5,7 @@ use crate::forms::Form;
 use crate::ir::{Op, Space, Type};
 use crate::scopes::{FrameKind, Symbol};
 
+use super::types::dest;
 use super::walker::Walker;
 
 impl Walker<'_> {
@@ -45,7 +46,7 @@ impl Walker<'_> {
         let Op::Cvta { space, to, ty } = *op else {
             return;
         };
-        let [_, source] = operands else { return };
+        let [to_reg, source] = operands else { return };
         let variable = match source.kind {
             OperandKind::Name(name, Selector::None) => Some((name, 0, false)),
             OperandKind::Offset { name, offset, index } => Some((name, offset, index)),
@@ -54,8 +55,11 @@ impl Walker<'_> {
         if let Some((name, offset, index)) = variable
             && !matches!(self.resolve(name), Some(Symbol::Reg { .. }) | None)
         {
+            // The table expects a register as the source, so only the errors of the destination count.
             self.errors.clear();
+            self.dsts.clear();
             self.srcs.clear();
+            self.operand(0, to_reg, &dest(ty, false));
             if to {
                 return self.say(
                     inst.pos,

@@ -4,6 +4,7 @@
 //! fits, only the errors of the last candidate with the same number of operands are reported.
 
 use crate::ast::Pos;
+use crate::diagnostics::Severity;
 use crate::names::Name;
 
 /// Errors in the operands of one instruction.
@@ -14,7 +15,7 @@ pub(super) struct OperandErrors {
     /// Undeclared names.
     pub(super) unknown: Vec<(Name, Pos)>,
     /// Errors with a message of their own.
-    pub(super) messages: Vec<(Pos, String)>,
+    pub(super) messages: Vec<(Severity, Pos, String)>,
 }
 
 impl OperandErrors {

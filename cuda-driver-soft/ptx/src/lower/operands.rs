@@ -16,8 +16,8 @@ impl Walker<'_> {
     pub(super) fn report_errors(&mut self, inst: &Inst) {
         let mut errors = std::mem::take(&mut self.errors);
         if self.reporter.is_some() {
-            for (pos, message) in errors.messages.drain(..) {
-                self.error(pos, message);
+            for (severity, pos, message) in errors.messages.drain(..) {
+                self.report(severity, pos, message);
             }
             if errors.mismatch || !errors.unknown.is_empty() {
                 self.error(inst.pos, format!("Arguments mismatch for instruction '{}'", self.name));
@@ -158,7 +158,7 @@ impl Walker<'_> {
             OperandKind::Sink if spec.sink => self.dsts.push(None),
             OperandKind::Sink => {
                 let message = format!("Result discard mode is not allowed for instruction '{}'", self.name);
-                self.report(Severity::Fatal, operand.pos, message);
+                self.errors.messages.push((Severity::Fatal, operand.pos, message));
             }
             OperandKind::Pair(_) => self.refuse(operand.pos, "Predicate output not allowed"),
             OperandKind::Vector(_) => self.refuse(operand.pos, "Vector operand is not allowed"),

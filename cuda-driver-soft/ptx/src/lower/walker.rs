@@ -140,7 +140,7 @@ impl<'u> Walker<'u> {
 
     /// Adds an error in the operands of the current instruction.
     pub(super) fn say(&mut self, pos: Pos, message: String) {
-        self.errors.messages.push((pos, message));
+        self.errors.messages.push((Severity::Error, pos, message));
     }
 
     /// Adds an error that ends with the name of the current instruction.
