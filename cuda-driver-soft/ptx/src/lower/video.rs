@@ -21,7 +21,8 @@ impl Walker<'_> {
                 OperandKind::Name(name, Selector::Part(digits)) => {
                     (OperandKind::Name(name, Selector::None), Some(digits))
                 }
-                OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) => {
+                // The sources of `vmad` can be negated.
+                OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) && index > 0 => {
                     minus[index % 4] = true;
                     match selector {
                         Selector::Part(digits) => (OperandKind::Name(name, Selector::None), Some(digits)),
