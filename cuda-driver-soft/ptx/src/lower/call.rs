@@ -11,6 +11,9 @@ use crate::unit::alignment;
 use super::types::{constant, fits};
 use super::walker::Walker;
 
+/// The message for a call target that is an entry function, or no function.
+const NO_DEVICE_FUNCTION: &str = "Illegal call target, device function expected";
+
 /// The target of a call.
 struct CallTarget {
     callee: Callee,
@@ -116,8 +119,7 @@ impl Walker<'_> {
                 self.note_function(id);
                 let signature = self.unit.functions.get(id.0 as usize)?;
                 if signature.entry {
-                    let message = "Illegal call target, device function expected";
-                    self.say(pos, message.to_owned());
+                    self.say(pos, NO_DEVICE_FUNCTION.to_owned());
                     return None;
                 }
                 Some(CallTarget {
@@ -198,13 +200,18 @@ impl Walker<'_> {
                     self.note_function(id);
                     targets.push(id);
                     let signature = unit.functions.get(id.0 as usize)?;
+                    if signature.entry {
+                        self.say(target.pos, NO_DEVICE_FUNCTION.to_owned());
+                        continue;
+                    }
                     let found = (signature.returns.clone(), signature.params.clone());
                     let (returns, params) = prototype.get_or_insert(found.clone());
                     if found.0.len() != returns.len() || found.1.len() != params.len() {
                         self.say(target.pos, "Call has wrong number of parameters".to_owned());
                     }
                 }
-                _ => self.unknown(name, target.pos),
+                Some(_) => self.say(target.pos, NO_DEVICE_FUNCTION.to_owned()),
+                None => self.unknown(name, target.pos),
             }
         }
         let (returns, params) = prototype?;
@@ -240,6 +247,14 @@ impl Walker<'_> {
         let array = !formal.dims.is_empty();
         let (fits, slot) = match actual.kind {
             OperandKind::Name(name, selector) => match self.resolve(name) {
+                Some(Symbol::Reg { .. }) => {
+                    let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
+                    (!array && fits(ty, reg_ty, false), CallSlot::Value(Operand::Reg(reg)))
+                }
+                Some(_) if selector != Selector::None => {
+                    self.say(actual.pos, "Unknown field".to_owned());
+                    return None;
+                }
                 Some(
                     Symbol::Frame {
                         kind: FrameKind::Local, ..
@@ -251,10 +266,6 @@ impl Walker<'_> {
                     return None;
                 }
                 Some(Symbol::Frame { offset, decl, .. }) => self.memory_slot(inst, formal, offset, decl)?,
-                Some(Symbol::Reg { .. }) => {
-                    let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
-                    (!array && fits(ty, reg_ty, false), CallSlot::Value(Operand::Reg(reg)))
-                }
                 Some(_) => {
                     self.errors.mismatch = true;
                     return None;
