@@ -5,7 +5,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::hash::{self, Seeds};
+use crate::hash::{self, NumberMap, Seeds};
 
 /// A name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +136,21 @@ impl Names {
         }
     }
 
+    /// Returns the name without the leading zeros of its number for each name that has such zeros, by its prefix: `%r4`
+    /// for `%r04`. Without its zeros, the name must have an interned prefix.
+    pub(crate) fn unpadded(&self) -> NumberMap<u32, Name> {
+        let unpadded = |id: u32| {
+            let text = self.string(id);
+            let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            let (prefix, number) = text.split_at(text.len() - digits);
+            let zeros = number.iter().take_while(|&&b| b == b'0').count();
+            let zeros = zeros.min(digits.saturating_sub(1));
+            let plain = (zeros > 0).then(|| self.find(&[prefix, &number[zeros..]].concat()))??;
+            Some((id, plain))
+        };
+        (0..self.len() as u32).filter_map(unpadded).collect()
+    }
+
     /// Returns the number of strings.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
@@ -222,6 +237,10 @@ mod tests {
             assert_eq!(names.find(text.as_bytes()), Some(name));
         }
         assert_ne!(names.name(b"%r1"), names.name(b"%r01"));
+        let unpadded = names.unpadded();
+        let [padded, plain] = [&b"%r01"[..], b"%r1"].map(|text| names.name(text));
+        assert_eq!(unpadded.get(&padded.prefix), Some(&plain));
+        assert_eq!(unpadded.len(), 1);
         let long = names.name(&[b'x'; 10]);
         assert_eq!(names.text_up_to(long, 4), "xxxx");
         assert_eq!(names.text_up_to(long, 11), "xxxxxxxxxx");

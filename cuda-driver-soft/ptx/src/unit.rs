@@ -17,6 +17,8 @@ pub(crate) struct Unit {
     pub(crate) ast: Ast,
     /// The special registers that the module can mention; see [`specials`](crate::specials::specials).
     pub(crate) specials: NumberMap<Name, SpecialReg>,
+    /// See [`Names::unpadded`](crate::names::Names::unpadded).
+    pub(crate) unpadded: NumberMap<u32, Name>,
     pub(crate) globals: NumberMap<Name, Global>,
     pub(crate) functions: Vec<Signature>,
     /// The state space of each variable.

@@ -226,19 +226,8 @@ impl<'u> Walker<'u> {
         if name.number != Name::PLAIN {
             return None;
         }
-        let text = self.unit.ast.names.string(name.prefix);
-        let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-        let (prefix, number) = text.split_at(text.len() - digits);
-        let zeros = number
-            .iter()
-            .take_while(|&&b| b == b'0')
-            .count()
-            .min(digits.saturating_sub(1));
-        if zeros == 0 {
-            return None;
-        }
-        let plain = [prefix, &number[zeros..]].concat();
-        self.scopes.get_ranged(self.unit.ast.names.find(&plain)?)
+        // `unpadded` was made in advance, because many targets of `brx.idx` can be one mention of a long name.
+        self.scopes.get_ranged(*self.unit.unpadded.get(&name.prefix)?)
     }
 
     /// Returns true if any scope of the function has a label with this name.

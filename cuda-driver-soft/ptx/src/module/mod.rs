@@ -39,6 +39,7 @@ pub(crate) fn build(ast: Ast, text: &[u8], limits: &Limits, diagnostics: &mut Di
     } = builder;
     let unit = Arc::new(Unit {
         specials: specials::specials(&ast.names),
+        unpadded: ast.names.unpadded(),
         globals,
         functions,
         spaces: variables.iter().map(|v| v.space).collect(),
