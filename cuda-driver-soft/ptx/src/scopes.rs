@@ -109,6 +109,9 @@ pub(crate) struct Scopes {
     ranges: NumberMap<u32, Vec<Entry>>,
     /// Single names.
     singles: NumberMap<Name, Vec<Entry>>,
+    /// For the prefix of single names with a number: the depths of the scopes that declare some, each with the lowest
+    /// number.
+    lowest: NumberMap<u32, Vec<(u32, u32)>>,
     /// The declarations in order, which are removed when their scope is closed.
     log: Vec<Name>,
     /// Length of `log` at the start of each open scope.
@@ -120,6 +123,7 @@ impl Scopes {
         Scopes {
             ranges: NumberMap::default(),
             singles: NumberMap::default(),
+            lowest: NumberMap::default(),
             log: Vec::new(),
             marks: vec![0],
         }
@@ -132,6 +136,7 @@ impl Scopes {
 
     /// Closes the current scope and removes its declarations.
     pub(crate) fn close(&mut self) {
+        let depth = self.depth();
         let mark = self.marks.pop().unwrap_or(0);
         for name in self.log.drain(mark..).rev() {
             if name.number == RANGE {
@@ -142,6 +147,9 @@ impl Scopes {
                 entries.pop();
                 if entries.is_empty() {
                     self.singles.remove(&name);
+                }
+                if let Some(lowest) = self.lowest.get_mut(&name.prefix) {
+                    lowest.pop_if(|(at, _)| *at == depth);
                 }
             }
         }
@@ -165,6 +173,13 @@ impl Scopes {
             depth,
             symbol,
         });
+        if name.number != Name::PLAIN {
+            let lowest = self.lowest.entry(name.prefix).or_default();
+            match lowest.last_mut() {
+                Some((at, number)) if *at == depth => *number = name.number.min(*number),
+                _ => lowest.push((depth, name.number)),
+            }
+        }
         self.log.push(name);
         true
     }
@@ -179,17 +194,9 @@ impl Scopes {
         }
         let depth = self.depth();
         let ranges = self.ranges.entry(prefix).or_default();
-        let clash = ranges.iter().any(|e| e.depth == depth) || {
-            let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
-            // Searches the shorter list: the names of the range or all single names.
-            if (count as usize) < self.singles.len() {
-                let mut names = (0..count).map(|number| Name { prefix, number });
-                names.any(|name| self.singles.get(&name).is_some_and(taken))
-            } else {
-                let mut singles = self.singles.iter();
-                singles.any(|(n, all)| n.prefix == prefix && n.number < count && taken(all))
-            }
-        };
+        let lowest = self.lowest.get(&prefix).and_then(|lowest| lowest.last());
+        let clash = ranges.last().is_some_and(|range| range.depth == depth)
+            || lowest.is_some_and(|(at, number)| *at == depth && *number < count);
         if clash {
             return false;
         }
