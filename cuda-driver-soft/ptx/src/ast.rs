@@ -172,6 +172,9 @@ pub(crate) struct Var {
     pub(crate) count: Option<u32>,
     /// Array dimensions, outermost first; an element is `None` for `[]`.
     pub(crate) dims: Vec<Option<u64>>,
+    /// Size in bytes, with 0 for `[]`; `None` if it is 2^63 or more. It is stored, because a call asks for the size of
+    /// each argument, which can have many dimensions.
+    pub(crate) size: Option<u64>,
     /// Range of [`Ast::inits`].
     pub(crate) init: Option<Range<u32>>,
     pub(crate) managed: bool,
@@ -184,8 +187,8 @@ impl Var {
         u64::from(self.ty.size()) * u64::from(self.vec)
     }
 
-    /// Returns the size of the variable in bytes, with 0 for `[]`; `None` if it is 2^63 or more.
-    pub(crate) fn size(&self) -> Option<u64> {
+    /// Returns [`Var::size`], calculated from the type and the dimensions.
+    pub(crate) fn calculated_size(&self) -> Option<u64> {
         let mut size = self.element();
         for dim in &self.dims {
             size = size.checked_mul(dim.unwrap_or(0))?;

@@ -127,7 +127,7 @@ pub(crate) fn offsets(vars: &[Var]) -> impl Iterator<Item = u64> {
     let mut end = 0u64;
     vars.iter().map(move |var| {
         let offset = aligned(end, alignment(var));
-        end = offset.saturating_add(var.size().unwrap_or(0));
+        end = offset.saturating_add(var.size.unwrap_or(0));
         offset
     })
 }
@@ -138,7 +138,7 @@ pub(crate) fn parameters(unit: &Unit, range: &Range<u32>) -> Vec<Param> {
     let param = |(var, offset): (&Var, u64)| Param {
         name: unit.ast.names.text(var.name),
         offset,
-        size: var.size().unwrap_or(0),
+        size: var.size.unwrap_or(0),
         align: alignment(var),
         ty: match var.ty {
             DeclType::Scalar(ty) => ty,

@@ -293,13 +293,13 @@ impl Walker<'_> {
     /// Returns true if the type of a `.param` variable matches the formal parameter, and the variable's slot.
     fn memory_slot(&mut self, inst: &Inst, formal: &Var, offset: u32, decl: u32) -> Option<(bool, CallSlot)> {
         let actual = self.unit.ast.vars.get(decl as usize)?;
-        let size = actual.size().unwrap_or(0);
+        let size = actual.size.unwrap_or(0);
         let open = formal.dims.contains(&None);
         let fits = match (formal.ty, actual.ty) {
             (DeclType::Scalar(a), DeclType::Scalar(b)) if formal.dims.is_empty() => {
                 actual.dims.is_empty() && fits(a, b, false)
             }
-            _ => !actual.dims.is_empty() && (open || formal.size() == Some(size)),
+            _ => !actual.dims.is_empty() && (open || formal.size == Some(size)),
         };
         if fits && !formal.dims.is_empty() && alignment(formal) != alignment(actual) {
             let text = self.text(formal.name);

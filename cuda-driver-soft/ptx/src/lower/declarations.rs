@@ -64,7 +64,7 @@ impl Walker<'_> {
 
     /// Declares a variable in the frame, and returns its offset and size.
     fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
-        let size = var.size().unwrap_or(u64::MAX);
+        let size = var.size.unwrap_or(u64::MAX);
         let local = kind == FrameKind::Local;
         let align = alignment(var).min(MAX_ALIGN);
         let step = size.checked_next_multiple_of(align).unwrap_or(u64::MAX);

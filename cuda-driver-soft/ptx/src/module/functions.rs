@@ -147,7 +147,7 @@ impl ModuleBuilder<'_> {
         }
         if function.entry {
             let vars = self.ast.vars(&function.params).iter();
-            let bytes = layout_end(vars.map(|v| (v.size().unwrap_or(0), alignment(v))));
+            let bytes = layout_end(vars.map(|v| (v.size.unwrap_or(0), alignment(v))));
             // PTX 8.1 raised the limit for sm_70 and later.
             let most = if self.ast.version >= (8, 1) && self.ast.target.sm >= 70 {
                 0x7ffc

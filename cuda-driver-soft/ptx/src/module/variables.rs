@@ -30,7 +30,7 @@ impl ModuleBuilder<'_> {
         if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
             self.error(var.pos, "Vector type too large, exceeds 128 bit limit".to_owned());
         }
-        if var.size().is_none() {
+        if var.size.is_none() {
             self.error(var.pos, format!("Variable '{}' is too large", name()));
         }
         if var.linkage == Linkage::Common && var.space != DeclSpace::Global {
@@ -143,7 +143,7 @@ impl ModuleBuilder<'_> {
             name,
             space,
             linkage: var.linkage,
-            size: var.size().unwrap_or(0),
+            size: var.size.unwrap_or(0),
             align: alignment(var),
             init: Vec::new(),
             relocs: Vec::new(),

@@ -80,6 +80,7 @@ impl Parser<'_> {
             name: Name::SINK,
             count: None,
             dims: Vec::new(),
+            size: None,
             init: None,
             managed: false,
             pos: self.pos(),
@@ -228,6 +229,7 @@ impl Parser<'_> {
                 self.expect(b']')?;
             }
         }
+        var.size = var.calculated_size();
         Ok(())
     }
 
