@@ -49,6 +49,9 @@ impl Walker<'_> {
         for (name, pos) in std::mem::take(&mut self.unknown) {
             self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
         }
+        if let Some(reporter) = &mut self.reporter {
+            reporter.uses.registers = self.registers as usize;
+        }
         self.body.frame_size = self.frame.size();
         self.body.local_bytes = self.frame.locals();
         self.body.frame_align = self.frame.align();

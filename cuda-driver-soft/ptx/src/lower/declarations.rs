@@ -8,7 +8,6 @@ use crate::names::Name;
 use crate::scopes::{FrameKind, Symbol};
 use crate::unit::{MAX_ALIGN, alignment, is_alignment, offsets};
 
-use super::types::class;
 use super::walker::Walker;
 
 /// Maximum number of registers of one function, checked at each declaration of registers. Registers that lowering adds
@@ -50,9 +49,9 @@ impl Walker<'_> {
         let mut formals = Vec::with_capacity(vars.len());
         for (decl, var) in range.clone().zip(vars) {
             if var.space == DeclSpace::Reg {
-                let first = self.body.registers.len() as u32;
+                let first = self.registers;
                 self.declare_registers(var);
-                for i in first..self.body.registers.len() as u32 {
+                for i in first..self.registers {
                     formals.push(Formal::Reg(Reg(i)));
                 }
             } else if let Some((offset, size)) = self.frame_variable(decl, var, kind) {
@@ -99,22 +98,22 @@ impl Walker<'_> {
             );
         }
         let count = var.count.unwrap_or(1);
-        let first = self.body.registers.len() as u32;
-        let total = u64::from(first) + u64::from(count) * u64::from(var.vec);
-        if total > u64::from(MAX_REGISTERS) {
+        let count = u64::from(count) * u64::from(var.vec);
+        if u64::from(self.registers) + count > u64::from(MAX_REGISTERS) {
             return self.error(
                 var.pos,
                 format!("Too many registers in one function: more than {MAX_REGISTERS}"),
             );
         }
-        self.body.registers.resize(total as usize, class(ty));
+        let count = count as u32;
+        let first = self.new_registers(ty, count);
         if self.builds() {
             self.body.names.push(RegisterName {
                 first: Reg(first),
                 name: self.unit.ast.names.text(var.name),
                 is_range: var.count.is_some(),
                 vec: var.vec,
-                count: total as u32 - first,
+                count,
             });
         }
         let vec = var.vec as u8;

@@ -43,8 +43,7 @@ pub(crate) fn verify(unit: &Unit, id: FuncId, text: &[u8], diagnostics: &mut Dia
         diagnostics,
         uses: &mut uses,
     };
-    let body = Walker::new(unit, id, Some(reporter)).run();
-    uses.registers = body.registers.len();
+    Walker::new(unit, id, Some(reporter)).run();
     uses
 }
 

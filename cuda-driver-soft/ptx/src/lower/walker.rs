@@ -52,6 +52,9 @@ pub(super) struct Walker<'u> {
     pub(super) body: Body,
     /// Number of instructions so far. In a verifying walk `body.insts` stays empty.
     pub(super) count: u32,
+    /// Number of registers so far. In a verifying walk `body.registers` stays empty: a short declaration can declare
+    /// millions of them.
+    pub(super) registers: u32,
     /// Branches without targets so far, by open scope.
     pub(super) pending: Vec<Vec<PendingBranch>>,
     pub(super) frame: Frame,
@@ -91,6 +94,7 @@ impl<'u> Walker<'u> {
             scopes: Scopes::new(),
             body: Body::default(),
             count: 0,
+            registers: 0,
             pending: vec![Vec::new()],
             frame: Frame::default(),
             dsts: Vec::new(),
@@ -245,9 +249,17 @@ impl<'u> Walker<'u> {
     }
 
     pub(super) fn new_register(&mut self, ty: Type) -> Reg {
-        let reg = Reg(self.body.registers.len() as u32);
-        self.body.registers.push(class(ty));
-        reg
+        Reg(self.new_registers(ty, 1))
+    }
+
+    /// Adds registers, and returns the number of the first.
+    pub(super) fn new_registers(&mut self, ty: Type, count: u32) -> u32 {
+        let first = self.registers;
+        self.registers += count;
+        if self.builds() {
+            self.body.registers.resize(self.registers as usize, class(ty));
+        }
+        first
     }
 
     /// Adds an instruction with the current operands and the guard of the PTX instruction.
