@@ -37,8 +37,8 @@ pub(crate) enum Symbol {
     Param {
         /// Offset in the parameter buffer, in bytes.
         offset: u32,
-        /// Bytes of an element.
-        element: u32,
+        /// Index of the declaration in `Ast::vars`.
+        decl: u32,
     },
     Function(FuncId),
     Label(InstId),

@@ -21,6 +21,11 @@ pub(super) struct ResolvedAddress {
 }
 
 impl Walker<'_> {
+    /// Returns the bytes of an element of the variable with this index in `Ast::vars`.
+    pub(super) fn element(&self, decl: u32) -> u32 {
+        self.unit.ast.vars.get(decl as usize).map_or(1, |v| v.element() as u32)
+    }
+
     /// Returns the meaning of `name+offset`, or of `name[offset]` if `index` is true; `None` after adding an error.
     pub(super) fn named_address(&mut self, name: Name, offset: i64, index: bool, pos: Pos) -> Option<ResolvedAddress> {
         let scaled = |element: u32| {
@@ -75,12 +80,11 @@ impl Walker<'_> {
                 decl,
                 kind,
             }) => {
-                let element = self.unit.ast.vars.get(decl as usize).map_or(1, |v| v.element() as u32);
-                let offset = i64::from(start).wrapping_add(scaled(element));
+                let offset = i64::from(start).wrapping_add(scaled(self.element(decl)));
                 Some(named(Address::Frame { offset }, Space::Local, Some(kind)))
             }
-            Some(Symbol::Param { offset: start, element }) => {
-                let offset = i64::from(start).wrapping_add(scaled(element));
+            Some(Symbol::Param { offset: start, decl }) => {
+                let offset = i64::from(start).wrapping_add(scaled(self.element(decl)));
                 Some(named(Address::Param { offset }, Space::Param, None))
             }
             Some(_) => {

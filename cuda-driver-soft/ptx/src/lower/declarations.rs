@@ -28,10 +28,10 @@ impl Walker<'_> {
         let unit = self.unit;
         if function.entry {
             let vars = unit.vars(&function.params);
-            for (var, offset) in vars.iter().zip(offsets(vars)) {
+            for ((decl, var), offset) in function.params.clone().zip(vars).zip(offsets(vars)) {
                 let symbol = Symbol::Param {
                     offset: offset as u32,
-                    element: var.element() as u32,
+                    decl,
                 };
                 if !self.scopes.declare(var.name, symbol) {
                     self.duplicate(var);

@@ -12,11 +12,8 @@ impl Walker<'_> {
     /// Returns the size of an array's element in bytes; `None` if the name does not mean an array.
     fn element_bytes(&self, name: Name) -> Option<u32> {
         match self.resolve(name)? {
-            Symbol::Variable { element, .. } | Symbol::Param { element, .. } => Some(element),
-            Symbol::Frame { decl, .. } => {
-                let declaration = self.unit.ast.vars.get(decl as usize);
-                Some(declaration.map_or(1, |v| v.element() as u32))
-            }
+            Symbol::Variable { element, .. } => Some(element),
+            Symbol::Frame { decl, .. } | Symbol::Param { decl, .. } => Some(self.element(decl)),
             _ => None,
         }
     }

@@ -3,7 +3,6 @@
 use crate::ast::{self, DeclType, Inst, OperandKind, Selector};
 use crate::forms::OperandSpec;
 use crate::ir::{Address, Geometry, Level, MemMods, Op, Opaque, Operand, Order, Reg, Space, Type};
-use crate::names::Name;
 use crate::scopes::Symbol;
 
 use super::types::source;
@@ -134,7 +133,7 @@ impl Walker<'_> {
                     }
                 }
             }
-            Some(Symbol::Param { offset, .. }) => self.handle_parameter(inst, name, offset, wanted),
+            Some(Symbol::Param { offset, decl }) => self.handle_parameter(inst, offset, decl, wanted),
             Some(_) => {
                 self.errors.mismatch = true;
                 None
@@ -148,14 +147,9 @@ impl Walker<'_> {
 
     /// Returns the handle in a kernel's parameter, such as `.param .texref t`, by a load before the current
     /// instruction.
-    fn handle_parameter(&mut self, inst: &Inst, name: Name, offset: u32, wanted: Opaque) -> Option<Operand> {
-        let params = self.function.map(|f| f.params.clone()).unwrap_or(0..0);
-        let is_opaque = self
-            .unit
-            .vars(&params)
-            .iter()
-            .any(|var| var.name == name && var.ty == DeclType::Opaque(wanted));
-        if !is_opaque {
+    fn handle_parameter(&mut self, inst: &Inst, offset: u32, decl: u32, wanted: Opaque) -> Option<Operand> {
+        let declared = self.unit.ast.vars.get(decl as usize).map(|var| var.ty);
+        if declared != Some(DeclType::Opaque(wanted)) {
             self.errors.mismatch = true;
             return None;
         }

@@ -349,6 +349,40 @@ fn large_texts_and_their_errors() {
         let functions = format!(".func {long}({bits}); .func {second}({floats});");
         assert_eq!(errors(format!(".version 9.0\n.target sm_90\n{functions}{end}")), 25_000);
     }
+    // Many targets that are one mention of a long name with leading zeros.
+    let padded = format!("{}1", "0".repeat(1_000_000));
+    let jumps = "brx.idx r,T;".repeat(90_000);
+    assert_eq!(
+        errors(format!("{head} .reg .b32 r; T: .branchtargets L{padded}; {jumps}}}")),
+        90_000
+    );
+    // Ranges of many names among many single names.
+    let declarations: String = (0..100_000)
+        .map(|i| format!(".reg .b32 a{i}; .local .b8 b{i}x<9000>;\n"))
+        .collect();
+    assert!(run(format!("{head}{declarations}}}").as_bytes()));
+    // An argument with many dimensions.
+    let dimensions = "[1]".repeat(100_000);
+    let calls = "call f,(x);".repeat(100_000);
+    let function = ".func f(.param .b8 a[1]) {ret;}";
+    assert!(run(format!(
+        ".version 9.0\n.target sm_90\n{function}.entry k() {{ .param .b8 x{dimensions}; {calls}}}"
+    )
+    .as_bytes()));
+    // Functions with many registers, which are too many in total.
+    let functions: String = (0..50_000)
+        .map(|i| format!(".func f{i}() {{ .reg .b32 %r<4000000>; }}"))
+        .collect();
+    assert_eq!(errors(format!(".version 9.0\n.target sm_90\n{functions}")), 1);
+    // Accesses to one of many parameters.
+    let parameters: Vec<String> = (0..50_000).map(|i| format!(".param .texref t{i}")).collect();
+    let accesses = "tex.1d.v4.u32.s32 {r,r,r,r},[t49999,{r}];".repeat(50_000);
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.entry k({}) {{ .reg .b32 r; {accesses}}}",
+        parameters.join(",")
+    );
+    // The parameters take too many bytes.
+    assert_eq!(errors(text), 1);
 }
 
 /// Returns a module with this number of functions, each with 1,000 `shfl` instructions, which cause two warnings each.
