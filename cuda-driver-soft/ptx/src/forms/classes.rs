@@ -38,6 +38,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         "l1",
         ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate",
     ),
+    ("l2", ".L2::evict_normal|.L2::evict_first|.L2::evict_last"),
     ("cop", ".ca|.cg|.cs|.lu|.cv"),
     ("wop", ".wb|.cg|.cs|.wt"),
     ("sharedcta", ".shared|.shared::cta"),

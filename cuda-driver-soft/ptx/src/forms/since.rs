@@ -123,6 +123,7 @@ pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, 
     let name = match modifiers.last() {
         // A type that is newer than the instruction.
         Some(ty @ (&".s16x2" | &".u16x2")) => form.name.clone() + ty,
+        _ if matches!(form.root, "ld" | "st") && candidate.sm >= 100 => "256 bit wide load/store".to_owned(),
         _ => form.name.clone(),
     };
     let word = if instruction { Instruction } else { Feature };

@@ -62,6 +62,10 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
         if with(".eq") {
             return vec![format!("Comparison modifier required for instruction '{name}'")];
         }
+        let in_a_row = |modifier: &&str| {
+            let mut elements = rows.iter().flat_map(|row| &row.elements);
+            elements.any(|element| element.alternatives.contains(modifier))
+        };
         if let Some(i) = (0..left_out).find(|&i| type_of(modifiers[i]).is_none() && without(i)) {
             let modifier = modifiers[i];
             let rounding = [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
@@ -73,14 +77,12 @@ pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> V
             } else if let ("createpolicy", Some(second)) = (name.split('.').next().unwrap_or_default(), second) {
                 let second = second.trim_start_matches(".L2::");
                 format!("Unsupported modifier '.{second}' as secondary_priority for instruction '{name}'")
+            } else if matches!(name, "ld" | "st") && is_priority(&&modifier) && in_a_row(&modifier) {
+                format!("Instruction '{name}' requires '.v8.b32/.v4.b64' type with '{modifier}' modifier")
             } else {
                 format!("Illegal modifier '{modifier}' for instruction '{name}'")
             }];
         }
-        let in_a_row = |modifier: &&str| {
-            let mut elements = rows.iter().flat_map(|row| &row.elements);
-            elements.any(|element| element.alternatives.contains(modifier))
-        };
         let foreign = modifiers.iter().find(|m| type_of(m).is_none() && !in_a_row(m));
         if let Some(modifier) = foreign {
             return vec![format!("Illegal modifier '{modifier}' for instruction '{name}'")];

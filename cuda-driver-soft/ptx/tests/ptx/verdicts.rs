@@ -298,6 +298,9 @@ fn kinds_of_failure() {
         ..referee::LIMITS
     };
     assert!(load(b".version 9.0\n.target sm_100\n", &newer).is_ok());
+    let wide = b".version 8.8 .target sm_100 .entry k() { .reg .b64 l;
+        ld.global.L2::evict_first.v4.b64 {l, l, l, l}, [l]; st.L2::evict_last.v4.b64 [l], {l, l, l, l}; }";
+    assert!(load(wide, &newer).is_ok());
     // Text after a NUL byte is ignored.
     assert!(load(b".version 9.0\n.target sm_90\n\0 garbage", &referee::LIMITS).is_ok());
     let calls = b".version 9.0\n.target sm_90\n.extern .func f();\n.entry k() {call f; ret;}\n";
