@@ -58,7 +58,12 @@ impl Walker<'_> {
             self.srcs.remove(0);
             self.srcs.truncate(more);
         }
-        if let Op::Mbarrier { space, .. } = op {
+        if let Op::Mbarrier { op, space } = op {
+            if matches!(op, MbarrierOp::Arrive | MbarrierOp::ArriveExpectTx) && self.dsts == [None] {
+                // The destination may be `_` since this version.
+                let name = self.name;
+                self.require(inst.pos, name, 71, 0);
+            }
             // An arrival in another block of the cluster has no result.
             let remote = self.opcode_contains(inst, "::cluster");
             if remote && space == Space::SharedCluster && self.dsts.iter().any(Option::is_some) {
