@@ -91,13 +91,13 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     all: Vec<Diagnostic>,
-    errors: Count,
-    warnings: Count,
+    /// The numbers of warnings, errors and fatal errors, in the order of [`Severity`].
+    counts: [Count; 3],
     /// Byte offsets of the lines of the text; filled when a column is first needed.
     line_starts: Vec<u32>,
 }
 
-/// The number of diagnostics of one kind.
+/// The number of diagnostics of one severity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     kept: usize,
@@ -105,7 +105,7 @@ struct Count {
     left_out: usize,
 }
 
-/// Errors after this many are counted, but not kept unless they are fatal; warnings likewise.
+/// Diagnostics of one severity after this many are counted, but not kept.
 const MAX_DIAGNOSTICS: usize = 100_000;
 
 /// A message is cut after this many bytes, because a name can be as long as the text.
@@ -113,12 +113,8 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 1000;
 
 impl Diagnostics {
     fn push(&mut self, mut diagnostic: Diagnostic) {
-        let count = if diagnostic.is_warning() {
-            &mut self.warnings
-        } else {
-            &mut self.errors
-        };
-        if count.kept >= MAX_DIAGNOSTICS && diagnostic.severity != Severity::Fatal {
+        let count = &mut self.counts[diagnostic.severity as usize];
+        if count.kept >= MAX_DIAGNOSTICS {
             count.left_out += 1;
             return;
         }
@@ -136,8 +132,9 @@ impl Diagnostics {
         for diagnostic in others.all {
             self.push(diagnostic);
         }
-        self.errors.left_out += others.errors.left_out;
-        self.warnings.left_out += others.warnings.left_out;
+        for (count, other) in self.counts.iter_mut().zip(others.counts) {
+            count.left_out += other.left_out;
+        }
     }
 
     /// Adds a diagnostic about a place in the text.
@@ -175,9 +172,13 @@ impl Diagnostics {
         1 + offset - start.copied().unwrap_or(0)
     }
 
+    fn count(&self, severity: Severity) -> Count {
+        self.counts[severity as usize]
+    }
+
     /// Returns true if there are errors, not only warnings.
     pub(crate) fn has_errors(&self) -> bool {
-        self.errors.kept > 0
+        self.count(Severity::Error).kept + self.count(Severity::Fatal).kept > 0
     }
 
     /// Returns true if one of the diagnostics has this code.
@@ -197,9 +198,9 @@ impl Diagnostics {
             log.push_str(&error.log_line());
             log.push('\n');
         }
-        if self.errors.left_out > 0 {
-            let message = format!("ptxas error   : {} more messages left out\n", self.errors.left_out);
-            log.push_str(&message);
+        let left_out = self.count(Severity::Error).left_out + self.count(Severity::Fatal).left_out;
+        if left_out > 0 {
+            log.push_str(&format!("ptxas error   : {left_out} more messages left out\n"));
         }
         // Driver 580 writes no closing line if all errors are about the module as a whole or its `.version`, and none
         // if the `.target` is too new.
@@ -216,11 +217,9 @@ impl Diagnostics {
     pub(crate) fn info_log(&self) -> String {
         let warnings = self.all.iter().filter(|d| d.is_warning());
         let mut lines: Vec<String> = warnings.map(Diagnostic::log_line).collect();
-        if self.warnings.left_out > 0 {
-            lines.push(format!(
-                "ptxas warning : {} more messages left out",
-                self.warnings.left_out
-            ));
+        let left_out = self.count(Severity::Warning).left_out;
+        if left_out > 0 {
+            lines.push(format!("ptxas warning : {left_out} more messages left out"));
         }
         lines.join("\n")
     }

@@ -428,8 +428,8 @@ fn warnings_are_bounded_and_hide_no_error() {
 /// Loads a module with more errors than are kept.
 #[test]
 fn many_errors_do_not_depend_on_threads() {
-    // Each instruction has two errors.
-    let errors = "neg.s32 %r, %x;\n".repeat(1000);
+    // Each pair of instructions has two errors and a fatal one.
+    let errors = "neg.s32 %r, %x;\nneg.s32 _, %r;\n".repeat(1000);
     let function = |number: usize| format!(".entry k{number}() {{ .reg .b32 %r;\n{errors}ret; }}\n");
     let all: String = (0..150).map(function).collect();
     let text = format!(".version 9.0\n.target sm_90\n{all}");
@@ -440,7 +440,8 @@ fn many_errors_do_not_depend_on_threads() {
     };
     let serial = log(1);
     assert_eq!(serial.matches("Unknown symbol '%x'").count(), 50_000);
-    assert!(serial.contains("ptxas error   : 200000 more messages left out"));
+    assert_eq!(serial.matches("Result discard mode is not allowed").count(), 100_000);
+    assert!(serial.contains("ptxas error   : 250000 more messages left out"));
     for threads in [2, 7, 100] {
         assert!(log(threads) == serial, "{threads} threads");
     }
