@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::ir::{Directives, Linkage, Opaque, SourceMap, Target, Type};
 use crate::names::{Name, Names};
+use crate::requirement::Since;
 
 /// A range of [`Ast::operands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +61,12 @@ impl Ast {
     pub(crate) fn feature_version(&self) -> u32 {
         let (major, minor) = self.version;
         major * 10 + minor.min(9)
+    }
+
+    /// Returns the messages about a feature that requires PTX version `ptx`, times ten, and architecture `sm`.
+    pub(crate) fn unmet(&self, feature: &str, ptx: u32, sm: u32) -> Vec<String> {
+        let unmet = |since: Since| since.unmet(&format!("Feature '{feature}'"), self.feature_version(), self.target.sm);
+        [Since::Ptx(ptx), Since::Sm(sm)].into_iter().filter_map(unmet).collect()
     }
 
     /// Returns the byte offset of an item in the text.

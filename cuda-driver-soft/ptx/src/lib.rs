@@ -44,6 +44,7 @@ mod lower;
 mod module;
 mod names;
 mod parser;
+mod requirement;
 mod scopes;
 mod specials;
 mod unit;

@@ -1,5 +1,7 @@
 //! Messages, in ptxas's words, for instructions that require a newer `.version` or `.target` than the module has.
 
+use crate::requirement::Since::{self, Ptx, Sm};
+
 use super::form::{Candidate, Form};
 use super::mods::split;
 
@@ -11,14 +13,6 @@ enum Word {
     Modifier,
 }
 use Word::{Feature, Instruction, Modifier};
-
-/// A requirement: of a PTX version, times ten, or of an architecture.
-#[derive(Clone, Copy)]
-enum Since {
-    Ptx(u32),
-    Sm(u32),
-}
-use Since::{Ptx, Sm};
 
 /// A rule for messages about a modifier: roots (an empty list for all), modifier, name in messages (empty for the
 /// modifier itself; `{}` stands for the root), the requirements in ptxas's order.
@@ -85,15 +79,7 @@ pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, 
             Instruction => "Instruction",
             Modifier => "Modifier",
         };
-        match since {
-            Ptx(since) if since > ptx => Some(format!(
-                "{word} '{name}' requires PTX ISA .version {}.{} or later",
-                since / 10,
-                since % 10
-            )),
-            Sm(since) if since > sm => Some(format!("{word} '{name}' requires .target sm_{since} or higher")),
-            _ => None,
-        }
+        since.unmet(&format!("{word} '{name}'"), ptx, sm)
     };
     let modifiers = split(&opcode[form.root.len()..]);
     let by_rules = |rules: &[Rule]| {
@@ -119,7 +105,10 @@ pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, 
     let target_first = instruction || TARGET_FIRST.contains(&form.root);
     // The form's requirements can be those of a modifier that is newer than the instruction. If a message about the
     // modifier names them already, only the instructions of `INSTRUCTIONS` and `TARGET_FIRST` repeat them.
-    let named = |text: String| !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text));
+    let named = |since: Since| {
+        let text = since.text();
+        !target_first && messages.iter().chain(&after).any(|m| m.ends_with(&text))
+    };
     let name = match modifiers.last() {
         // A type that is newer than the instruction.
         Some(ty @ (&".s16x2" | &".u16x2")) => form.name.clone() + ty,
@@ -127,16 +116,9 @@ pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, 
         _ => form.name.clone(),
     };
     let word = if instruction { Instruction } else { Feature };
-    let of_target = require((word, Sm(candidate.sm)), &name)
-        .filter(|_| !named(format!("requires .target sm_{} or higher", candidate.sm)));
-    let of_version = require((Feature, Ptx(candidate.ptx)), &name).filter(|_| {
-        let version = format!(
-            "requires PTX ISA .version {}.{} or later",
-            candidate.ptx / 10,
-            candidate.ptx % 10
-        );
-        !named(version)
-    });
+    let of = |word: Word, since: Since| require((word, since), &name).filter(|_| !named(since));
+    let of_target = of(word, Sm(candidate.sm));
+    let of_version = of(Feature, Ptx(candidate.ptx));
     let whole = match target_first {
         true => [of_target, of_version],
         false => [of_version, of_target],

@@ -183,18 +183,10 @@ impl<'u> Walker<'u> {
 
     /// Checks that the module may use a feature, which requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
-        if self.reporter.is_none() {
-            return;
-        }
-        let ast = &self.unit.ast;
-        if ptx > ast.feature_version() {
-            let (major, minor) = (ptx / 10, ptx % 10);
-            let message = format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
-            self.error(pos, message);
-        }
-        if sm > ast.target.sm {
-            let message = format!("Feature '{feature}' requires .target sm_{sm} or higher");
-            self.error(pos, message);
+        if self.is_checking() {
+            for message in self.unit.ast.unmet(feature, ptx, sm) {
+                self.error(pos, message);
+            }
         }
     }
 

@@ -168,16 +168,7 @@ impl Parser<'_> {
 
     /// Checks that the module may use a feature, which requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
-        if self.ast.feature_version() < ptx {
-            let message = format!(
-                "Feature '{feature}' requires PTX ISA .version {}.{} or later",
-                ptx / 10,
-                ptx % 10
-            );
-            self.report(Severity::Error, pos, message);
-        }
-        if self.ast.target.sm < sm {
-            let message = format!("Feature '{feature}' requires .target sm_{sm} or higher");
+        for message in self.ast.unmet(feature, ptx, sm) {
             self.report(Severity::Error, pos, message);
         }
     }
