@@ -168,6 +168,9 @@ impl Walker<'_> {
                     let message = format!("Non-external variable '{text}' has incomplete type");
                     self.error(var.pos, message);
                 }
+                if var.element() > 16 {
+                    self.error(var.pos, "Vector type too large, exceeds 128 bit limit".to_owned());
+                }
                 let packed = var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2);
                 if var.space == DeclSpace::Param && packed && var.dims.is_empty() {
                     let text = self.text(var.name);
