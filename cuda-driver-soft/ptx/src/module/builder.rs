@@ -19,24 +19,23 @@ const MOST_INITIAL_BYTES: usize = 256 << 20;
 /// with its comma, and up to 16 bytes of memory.
 const INITIAL_BYTES_PER_BYTE: usize = 8;
 
-/// Bytes that the names of the static variables (`.global`, `.const` and `.shared`) of functions may have in any
-/// module. Each begins with the function's name, so a short text can have long names.
-const MOST_STATIC_NAME_BYTES: usize = 1 << 20;
+/// Bytes that the variables of ranges, and the static variables (`.global`, `.const` and `.shared`) of functions, may
+/// take in any module. A short text can declare many of them, and the name of a static variable begins with the
+/// function's name, which can be long.
+const MOST_VARIABLE_BYTES: usize = 16 << 20;
 
-/// Further bytes of such names for each byte of the text.
-const STATIC_NAME_BYTES_PER_BYTE: usize = 64;
+/// Further bytes of such variables for each byte of the text.
+const VARIABLE_BYTES_PER_BYTE: usize = 64;
 
 /// The state of building a module.
 pub(super) struct ModuleBuilder<'a> {
     pub(super) ast: &'a Ast,
     text: &'a [u8],
     mentions: OnceCell<Mentions>,
-    /// Number of variables that ranges `a<n>` have declared so far.
-    pub(super) ranged: usize,
     /// Bytes that further initial values may have.
     pub(super) initial_room: usize,
-    /// Bytes that the names of further static variables of functions may have.
-    pub(super) static_name_room: usize,
+    /// Bytes that further variables of ranges and static variables of functions may take.
+    variable_room: usize,
     diagnostics: &'a mut Diagnostics,
     pub(super) globals: NumberMap<Name, Global>,
     pub(super) variables: Vec<Variable>,
@@ -53,10 +52,8 @@ impl<'a> ModuleBuilder<'a> {
             ast,
             text,
             mentions: OnceCell::new(),
-            ranged: 0,
             initial_room: MOST_INITIAL_BYTES.saturating_add(text.len().saturating_mul(INITIAL_BYTES_PER_BYTE)),
-            static_name_room: MOST_STATIC_NAME_BYTES
-                .saturating_add(text.len().saturating_mul(STATIC_NAME_BYTES_PER_BYTE)),
+            variable_room: MOST_VARIABLE_BYTES.saturating_add(text.len().saturating_mul(VARIABLE_BYTES_PER_BYTE)),
             diagnostics,
             globals: NumberMap::default(),
             variables: Vec::new(),
@@ -73,6 +70,19 @@ impl<'a> ModuleBuilder<'a> {
 
     pub(super) fn error(&mut self, pos: Pos, message: String) {
         self.report(Severity::Error, pos, message);
+    }
+
+    /// Takes the bytes of some variables of a range or function from the room for them. Returns false after adding an
+    /// error if there is too little.
+    pub(super) fn take_room(&mut self, variables: usize, name_bytes: usize, pos: Pos) -> bool {
+        let bytes = variables.saturating_mul(name_bytes.saturating_add(size_of::<Variable>()));
+        let left = self.variable_room.checked_sub(bytes);
+        self.variable_room = left.unwrap_or(0);
+        if left.is_none() {
+            let message = "Too many variables of ranges or functions in a module of this length";
+            self.error(pos, message.to_owned());
+        }
+        left.is_some()
     }
 
     /// Returns the spelling of a name.

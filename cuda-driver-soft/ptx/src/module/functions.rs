@@ -95,11 +95,9 @@ impl ModuleBuilder<'_> {
         for i in 0..var.count.unwrap_or(1) {
             let number = var.count.map_or(String::new(), |_| i.to_string());
             let text = format!("{function}${own}{number}");
-            let Some(room) = self.static_name_room.checked_sub(text.len()) else {
-                let message = "The names of the static variables of functions have too many bytes".to_owned();
-                return self.error(var.pos, message);
-            };
-            self.static_name_room = room;
+            if !self.take_room(1, text.len(), var.pos) {
+                return;
+            }
             let variable = self.variable(var, space, text);
             self.variables.push(variable);
             self.types.push(var.ty);

@@ -10,9 +10,6 @@ use crate::unit::{Global, alignment, is_alignment};
 use super::builder::ModuleBuilder;
 use super::init;
 
-/// Limit on the variables that all ranges `a<n>` of a module declare.
-const MOST_RANGED: usize = 1 << 20;
-
 impl ModuleBuilder<'_> {
     /// Checks the declaration of a variable in memory, at module scope or in a function.
     pub(super) fn check(&mut self, var: &Var) {
@@ -27,7 +24,7 @@ impl ModuleBuilder<'_> {
         if var.align.is_some_and(|align| !is_alignment(align)) {
             self.error(var.pos, "Alignment must be a power of two".to_owned());
         }
-        if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
+        if var.element() > 16 {
             self.error(var.pos, "Vector type too large, exceeds 128 bit limit".to_owned());
         }
         if var.size.is_none() {
@@ -79,15 +76,11 @@ impl ModuleBuilder<'_> {
         };
         // `a<3>` declares `a0`, `a1` and `a2`. As in NVIDIA's compiler, variables that the module does not mention do
         // not exist. Without the limit, many ranges with the same name would take quadratic time.
-        let numbers = self.mentions().numbers(name.as_bytes(), count);
-        let ranged = self.ranged + numbers.len();
-        if ranged > MOST_RANGED {
-            let message = format!("Too many variables of ranges in one module: more than {MOST_RANGED}");
-            return self.error(var.pos, message);
+        let mentioned = self.mentions().numbers(name.as_bytes(), count).len();
+        if !self.take_room(mentioned, name.len(), var.pos) {
+            return;
         }
-        let numbers = numbers.to_vec();
-        self.ranged = ranged;
-        for i in numbers {
+        for i in self.mentions().numbers(name.as_bytes(), count).to_vec() {
             if let Some(name) = self.ast.names.find(format!("{name}{i}").as_bytes()) {
                 self.declare(item, var, space, name);
             }

@@ -264,7 +264,7 @@ fn products_of_a_short_text_are_limited() {
     assert!(
         statics(1 << 16, 4096)
             .expect_err("refused")
-            .contains("names of the static variables")
+            .contains("Too many variables of ranges or functions")
     );
     let functions = |n: usize| {
         let all = (0..n).map(|i| format!(".func f{i}() {{ .reg .b32 %r<999999>; ret; }}\n"));
@@ -309,6 +309,10 @@ fn large_texts_and_their_errors() {
     let ranges = ".extern .global .b32 a<20000>;".repeat(20_000);
     let text = format!(".version 9.0\n.target sm_90\n{ranges}\n// {mentions}\n");
     let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
+    assert!(failure.log.contains("Too many variables of ranges"));
+    // A range in a function, whose variables need no mention.
+    let text = ".version 9.0\n.target sm_90\n.func f() { .shared .b8 a<4000000000>; ret; }";
+    let failure = ptx::load(format!("{text}{}", " ".repeat(1_000_000)).as_bytes(), &LIMITS).expect_err("refused");
     assert!(failure.log.contains("Too many variables of ranges"));
     // Kernels that reach many functions, in a module with much shared memory.
     let chain: String = (1..10_000)
