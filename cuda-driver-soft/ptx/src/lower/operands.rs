@@ -156,10 +156,7 @@ impl Walker<'_> {
                 }
             }
             OperandKind::Sink if spec.sink => self.dsts.push(None),
-            OperandKind::Sink => {
-                let message = format!("Result discard mode is not allowed for instruction '{}'", self.name);
-                self.errors.messages.push((Severity::Fatal, operand.pos, message));
-            }
+            OperandKind::Sink => self.no_sink(operand.pos),
             OperandKind::Pair(_) => self.refuse(operand.pos, "Predicate output not allowed"),
             OperandKind::Vector(_) => self.refuse(operand.pos, "Vector operand is not allowed"),
             OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
@@ -167,6 +164,12 @@ impl Walker<'_> {
             }
             _ => self.errors.mismatch = true,
         }
+    }
+
+    /// Adds an error for `_` as destination.
+    pub(super) fn no_sink(&mut self, pos: Pos) {
+        let message = format!("Result discard mode is not allowed for instruction '{}'", self.name);
+        self.errors.messages.push((Severity::Fatal, pos, message));
     }
 
     /// Adds an error for a name that does not mean a register, unless [`register`](Self::register) has added one.

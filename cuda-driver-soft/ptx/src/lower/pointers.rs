@@ -59,10 +59,10 @@ impl Walker<'_> {
             self.srcs.truncate(more);
         }
         if let Op::Mbarrier { op, space } = op {
-            if matches!(op, MbarrierOp::Arrive | MbarrierOp::ArriveExpectTx) && self.dsts == [None] {
-                // The destination may be `_` since this version.
-                let name = self.name;
-                self.require(inst.pos, name, 71, 0);
+            // PTX 7.1 introduced this destination for `mbarrier.arrive`, but 7.0 for `mbarrier.arrive_drop`.
+            let has_no_result = op == MbarrierOp::Arrive && self.dsts == [None];
+            if has_no_result && self.unit.ast.feature_version() < 71 {
+                return self.no_sink(inst.pos);
             }
             // An arrival in another block of the cluster has no result.
             let remote = self.opcode_contains(inst, "::cluster");

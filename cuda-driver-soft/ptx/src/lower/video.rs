@@ -21,8 +21,7 @@ impl Walker<'_> {
                 OperandKind::Name(name, Selector::Part(digits)) => {
                     (OperandKind::Name(name, Selector::None), Some(digits))
                 }
-                // The sources of `vmad` can be negated.
-                OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) && index > 0 => {
+                OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) => {
                     minus[index % 4] = true;
                     match selector {
                         Selector::Part(digits) => (OperandKind::Name(name, Selector::None), Some(digits)),
@@ -43,9 +42,9 @@ impl Walker<'_> {
             }
         }
         if let VideoInst::Mad(mad) = &mut video {
-            let [_, a, b, c] = minus;
+            let [d, a, b, c] = minus;
             (mad.negate_product, mad.negate_c) = (a != b, c);
-            if mad.negate_product && mad.negate_c {
+            if d || mad.negate_product && mad.negate_c {
                 let message = "Operand negation limited to either (source A xor source B) or source C";
                 self.say(inst.pos, message.to_owned());
             }
