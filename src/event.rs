@@ -87,6 +87,13 @@ impl Event {
         self.stream.store(stream.addr(), Ordering::Relaxed);
     }
 
+    /// Keeps the context alive forever, because work before the event may never end: another thread may have begun to
+    /// capture the stream, and the work is then in a graph.
+    #[cold]
+    pub(crate) fn leak_context(&self) {
+        mem::forget(self.context.clone());
+    }
+
     /// Forgets the stream, because the event was recorded in a context.
     #[inline]
     pub(crate) fn forget_stream(&self) {

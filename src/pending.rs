@@ -37,6 +37,9 @@ impl<T> Pending<T> {
             let is_done = stream.wait().is_ok();
             // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
             let value = is_done.then(|| unsafe { ManuallyDrop::take(&mut pending.value) });
+            if value.is_none() {
+                pending.event.leak_context();
+            }
             return Err(QueueError { error, value });
         }
         pending.settled = false;
@@ -55,7 +58,10 @@ impl<T> Pending<T> {
     #[track_caller]
     pub fn wait(mut self) -> Result<T> {
         self.settled = true;
-        self.event.wait()?;
+        if let Err(error) = self.event.wait() {
+            self.event.leak_context();
+            return Err(error);
+        }
         // SAFETY: `settled` keeps `drop` from using the value again.
         let value = unsafe { ManuallyDrop::take(&mut self.value) };
         self.event.resume();
@@ -87,6 +93,8 @@ impl<T> Drop for Pending<T> {
         if is_done {
             // SAFETY: the work is done, and the value is not used again.
             unsafe { ManuallyDrop::drop(&mut self.value) };
+        } else {
+            self.event.leak_context();
         }
     }
 }
@@ -135,13 +143,14 @@ impl<T> QueueError<T> {
         }
     }
 
-    /// Returns the error of the call that queues the work. If the code may be from earlier work, the work may be queued
-    /// even so, and the value is leaked.
+    /// Returns the error of the call that queues the work, whose end `event` would have marked. If the code may be from
+    /// earlier work, the work may be queued even so, and the value is leaked.
     #[inline]
-    pub(crate) fn of_call(error: Error, value: T) -> Self {
+    pub(crate) fn of_call(error: Error, value: T, event: &Event) -> Self {
         let mut value = Some(value);
         if !error.is_refusal() {
             mem::forget(value.take());
+            event.leak_context();
         }
         Self { error, value }
     }

@@ -50,6 +50,7 @@ pub(crate) enum Refusal {
     NoGroups,
     Ownership,
     HostAccess,
+    CapturedBuffers,
 }
 
 impl Refusal {
@@ -222,6 +223,11 @@ impl Refusal {
         (
             Self::HostAccess,
             "the memory is on the host, which has no such access to it: grant it with `AddressRange::set_access`",
+        ),
+        (
+            Self::CapturedBuffers,
+            "the stream is being captured, and a graph does not return buffers: add the copy to the graph with \
+             `Graph::add_copy`",
         ),
     ];
 

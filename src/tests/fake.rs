@@ -25,6 +25,8 @@ thread_local! {
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// True if this thread's streams report that they are being captured.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
+    /// True if waits for this thread's streams fail, as in a capture.
+    static WAITS_FAIL: Cell<bool> = const { Cell::new(false) };
     /// The last host function and its argument.
     static HOST_FUNC: Cell<(sys::CUhostFn, usize)> = const { Cell::new((None, 0)) };
     /// The function after whose next call another context is on top of the stack.
@@ -124,6 +126,11 @@ pub(super) fn captured(captured: bool) {
     CAPTURED.set(captured);
 }
 
+/// Makes waits for this thread's streams fail, as in a capture, in addition to the call that [`fail`] chose.
+pub(super) fn fail_waits(fail: bool) {
+    WAITS_FAIL.set(fail);
+}
+
 /// Sets the number of devices for this thread.
 pub(super) fn devices(count: c_int) {
     DEVICES.set(count);
@@ -157,6 +164,7 @@ fn note(name: &'static str, detail: &str) -> CUresult {
             }
             CUresult(code)
         }
+        _ if WAITS_FAIL.get() && name == "cuStreamSynchronize" => CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
         _ => CUresult::CUDA_SUCCESS,
     }
 }

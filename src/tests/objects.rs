@@ -651,6 +651,38 @@ fn queued_buffers_are_returned_or_leaked() {
     assert_eq!(fake::calls(), ["cuEventSynchronize", "cuEventDestroy_v2"]);
 }
 
+/// The end of a copy may stay unknown because another thread captured it: a graph then has a node in the stream's
+/// context, which may be another one than that of the buffers.
+#[test]
+fn a_copy_without_a_known_end_keeps_the_context_of_its_stream() {
+    let of_buffers = context();
+    for (function, code) in [
+        ("", 0),
+        ("cuMemcpyHtoDAsync_v2", 999),
+        ("cuEventRecord", 900),
+        ("cuEventSynchronize", 900),
+    ] {
+        for is_dropped in [false, true] {
+            let context = context();
+            let stream = Stream::new(&context).unwrap();
+            let host = HostBuffer::from_slice(&of_buffers, &[1u32, 2]).unwrap();
+            let device = DeviceBuffer::<u32>::alloc(&of_buffers, 2).unwrap();
+            fake::fail(function, code);
+            fake::fail_waits(function == "cuEventRecord");
+            match stream.upload(host, device) {
+                Ok(pending) if is_dropped => drop(pending),
+                Ok(pending) => drop(pending.wait()),
+                Err(error) => assert!(error.into_value().is_none()),
+            }
+            fake::fail_waits(false);
+            fake::calls();
+            drop((stream, context));
+            let is_destroyed = fake::calls().contains(&"cuCtxDestroy_v2".to_owned());
+            assert_eq!(is_destroyed, code == 0, "{function}, {is_dropped}");
+        }
+    }
+}
+
 #[test]
 fn rejected_copies_return_their_buffers() {
     let context = context();
@@ -666,6 +698,17 @@ fn rejected_copies_return_their_buffers() {
     fake::fail("cuEventCreate", 2);
     let error = stream.download(device, host).unwrap_err();
     let (device, host) = error.into_value().unwrap();
+
+    fake::captured(true);
+    fake::calls();
+    let error = stream.download(device, host).unwrap_err();
+    assert_eq!(error.error().function(), sys::Function::cuMemcpyDtoHAsync);
+    let (device, host) = error.into_value().unwrap();
+    let error = stream.upload(host, device).unwrap_err();
+    assert_eq!(error.error().code(), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    let (host, device) = error.into_value().unwrap();
+    assert_eq!(fake::calls(), ["cuStreamIsCapturing"; 2]);
+    fake::captured(false);
     drop(host);
     let host = HostBuffer::from_slice(&context, &[1u32]).unwrap();
     fake::fail("cuMemcpyDtoHAsync_v2", 1);

@@ -2,7 +2,7 @@
 
 use cuda_driver::graph::{FillParams, exchange_capture_mode};
 use cuda_driver::sys::{CUresult, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamUpdateCaptureDependencies_flags};
-use cuda_driver::{Context, Device, DeviceBuffer, Event, Graph, GraphExec, LaunchConfig, Module, Stream};
+use cuda_driver::{Context, Device, DeviceBuffer, Event, Graph, GraphExec, HostBuffer, LaunchConfig, Module, Stream};
 
 use crate::common::{driver, driver_version, needs};
 use crate::graph_tools::PTX;
@@ -111,6 +111,25 @@ fn captures_that_fail() {
     // The legacy default stream cannot be captured.
     let _current = context.push().expect("a push");
     assert_eq!(code(Stream::null().capture(RELAXED, |_| Ok(()))), unsupported.0);
+}
+
+#[test]
+fn captured_copies_return_their_buffers() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).expect("a stream");
+    let device = DeviceBuffer::<u32>::zeroed(&context, 2).expect("memory");
+    let host = HostBuffer::from_slice(&context, &[1, 2]).expect("memory");
+    let graph = stream.capture(RELAXED, |stream| {
+        let error = stream.upload(host, device).expect_err("a capture");
+        assert_eq!(error.error().code().0, 900);
+        let (host, device) = error.into_value().expect("the buffers");
+        let error = stream.download(device, host).expect_err("a capture");
+        assert_eq!(error.error().code().0, 900);
+        let (device, host) = error.into_value().expect("the buffers");
+        assert_eq!((device.len(), &host[..]), (2, &[1, 2][..]));
+        Ok(())
+    });
+    assert!(graph.expect("a graph").nodes().expect("nodes").is_empty());
 }
 
 #[test]
