@@ -51,6 +51,7 @@ pub(crate) enum Refusal {
     Ownership,
     HostAccess,
     CapturedBuffers,
+    GraphContext,
 }
 
 impl Refusal {
@@ -228,6 +229,11 @@ impl Refusal {
             Self::CapturedBuffers,
             "the stream is being captured, and a graph does not return buffers: add the copy to the graph with \
              `Graph::add_copy`",
+        ),
+        (
+            Self::GraphContext,
+            "the context of the graph is not known, and nothing would keep the current one: pass one to `from_raw` with \
+             the handle that `into_raw` returns",
         ),
     ];
 

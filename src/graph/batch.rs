@@ -3,7 +3,7 @@
 use super::exec::GraphExec;
 use super::node::{Node, handles};
 use super::owner::Graph;
-use crate::sys::{CUDA_BATCH_MEM_OP_NODE_PARAMS, CUcontext, CUstreamBatchMemOpParams};
+use crate::sys::{CUDA_BATCH_MEM_OP_NODE_PARAMS, CUcontext, CUstreamBatchMemOpParams, Function};
 use crate::{Result, checked};
 
 /// Returns the parameters of a node. The driver only reads the array.
@@ -37,7 +37,7 @@ impl Graph {
         operations: &[CUstreamBatchMemOpParams],
     ) -> Result<Node<'_>> {
         let _current = self.enter()?;
-        let params = params(operations, self.context_raw());
+        let params = params(operations, self.node_context(Function::cuGraphAddBatchMemOpNode)?);
         // SAFETY: the handles are live, and the array has that many operations; the rest is upheld by the caller.
         let raw = unsafe { checked::graph_add_batch_mem_op_node(self.as_raw(), &handles(after), &params) }?;
         Ok(Node::of(raw, self))
@@ -72,7 +72,10 @@ impl Node<'_> {
     #[doc(alias = "cuGraphBatchMemOpNodeSetParams")]
     #[track_caller]
     pub unsafe fn set_memory_operations(&self, operations: &[CUstreamBatchMemOpParams]) -> Result<()> {
-        let params = params(operations, self.graph().context_raw());
+        let params = params(
+            operations,
+            self.graph().node_context(Function::cuGraphBatchMemOpNodeSetParams)?,
+        );
         // SAFETY: as in `Graph::add_memory_operations`.
         unsafe { checked::graph_batch_mem_op_node_set_params(self.as_raw(), &params) }
     }
@@ -92,7 +95,10 @@ impl GraphExec {
     #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
     #[track_caller]
     pub unsafe fn set_memory_operations(&self, node: Node<'_>, operations: &[CUstreamBatchMemOpParams]) -> Result<()> {
-        let params = params(operations, self.context_raw());
+        let params = params(
+            operations,
+            self.node_context(Function::cuGraphExecBatchMemOpNodeSetParams)?,
+        );
         // SAFETY: as in `Graph::add_memory_operations`.
         unsafe { checked::graph_exec_batch_mem_op_node_set_params(self.as_raw(), node.as_raw(), &params) }
     }

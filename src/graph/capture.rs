@@ -97,6 +97,10 @@ impl Stream {
     /// of another stream that joins must live as long as the graph and everything made from it, also without a launch:
     /// pass them to [`Graph::keep`].
     ///
+    /// The context of a graph that was captured in a default or borrowed stream is not known: calls that add or change
+    /// nodes that run in the graph's context, such as [`Graph::add_fill`], return `CUDA_ERROR_INVALID_CONTEXT`. Pass the
+    /// context to [`Graph::from_raw`] with the handle to make them possible.
+    ///
     /// While a stream is captured, many calls fail and invalidate the capture, such as waiting for the stream.
     /// Allocating and freeing memory does so in all modes but `CU_STREAM_CAPTURE_MODE_RELAXED`; in
     /// `CU_STREAM_CAPTURE_MODE_GLOBAL`, even on other threads.

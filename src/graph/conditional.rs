@@ -47,15 +47,16 @@ pub struct Conditional<'g> {
 }
 
 impl Graph {
-    /// Returns the graph's context, or the current one, for a call that does not accept null. Returns
-    /// `CUDA_ERROR_INVALID_CONTEXT` if there is none.
+    /// Same as [`node_context`](Self::node_context), for a call that does not accept null. Returns
+    /// `CUDA_ERROR_INVALID_CONTEXT` if there is no current context either.
     #[inline]
     #[track_caller]
     fn context_or_current(&self, called: sys::Function) -> Result<sys::CUcontext> {
-        match self.context() {
-            Some(context) => Ok(context.as_raw()),
-            None => Context::required_raw(called),
+        let context = self.node_context(called)?;
+        if context.is_null() {
+            return Context::required_raw(called);
         }
+        Ok(context)
     }
 
     /// Creates a handle for one conditional node of this graph
@@ -64,7 +65,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` if the driver does not support conditional nodes,
-    /// `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current, and a
+    /// `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current and for a
+    /// [captured](crate::Stream::capture) graph whose context is not known, and a
     /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphConditionalHandleCreate")]

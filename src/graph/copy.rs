@@ -110,13 +110,14 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a dependency of
-    /// another graph.
+    /// another graph, and `CUDA_ERROR_INVALID_CONTEXT` if the graph was [captured](crate::Stream::capture) and its
+    /// context is not known.
     #[inline]
     #[doc(alias = "cuGraphAddMemcpyNode")]
     #[track_caller]
     pub fn add_copy(&self, after: &[Node<'_>], params: CopyParams) -> Result<Node<'_>> {
         let _current = self.enter()?;
-        let context = self.context_raw();
+        let context = self.node_context(sys::Function::cuGraphAddMemcpyNode)?;
         // SAFETY: the handles are live. The driver checks device memory; memory is accessed by launches, which are
         // `unsafe`.
         let raw = unsafe { checked::graph_add_memcpy_node(self.as_raw(), &handles(after), &params.raw, context) }?;
@@ -143,12 +144,14 @@ impl Node<'_> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty copy, device memory that is not allocated, or a node of another
-    /// kind.
+    /// kind, and `CUDA_ERROR_INVALID_CONTEXT` as in [`Graph::add_copy`].
     #[inline]
     #[doc(alias = "cuGraphMemcpyNodeSetParams")]
     #[track_caller]
     pub fn set_copy(&self, params: CopyParams) -> Result<()> {
         let _current = self.graph().enter()?;
+        // The driver may put the current context into the node.
+        self.graph().node_context(sys::Function::cuGraphMemcpyNodeSetParams)?;
         // SAFETY: as in `Graph::add_copy`.
         unsafe { checked::graph_memcpy_node_set_params(self.as_raw(), &params.raw) }
     }
@@ -159,13 +162,14 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a copy between other kinds of memory than before, a copy of several rows,
-    /// device memory that is not allocated, and a node of another kind or graph.
+    /// device memory that is not allocated, and a node of another kind or graph, and `CUDA_ERROR_INVALID_CONTEXT` as in
+    /// [`Graph::add_copy`].
     #[inline]
     #[doc(alias = "cuGraphExecMemcpyNodeSetParams")]
     #[track_caller]
     pub fn set_copy(&self, node: Node<'_>, params: CopyParams) -> Result<()> {
         let _current = self.enter()?;
-        let context = self.context_raw();
+        let context = self.node_context(sys::Function::cuGraphExecMemcpyNodeSetParams)?;
         // SAFETY: as in `Graph::add_copy`.
         unsafe { checked::graph_exec_memcpy_node_set_params(self.as_raw(), node.as_raw(), &params.raw, context) }
     }

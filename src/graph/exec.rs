@@ -212,10 +212,12 @@ impl GraphExec {
         Borrowed::new(Self::of(raw, None, Kept::leaking()))
     }
 
-    /// Returns the context's handle; null means the current context.
+    /// Returns the handle of the context in which a node runs that `called` changes; null means the current context.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` if nothing would keep the context.
     #[inline]
-    pub(super) fn context_raw(&self) -> sys::CUcontext {
-        self.context.as_ref().map_or(core::ptr::null_mut(), Context::as_raw)
+    #[track_caller]
+    pub(super) fn node_context(&self, called: sys::Function) -> Result<sys::CUcontext> {
+        self.kept.node_context(self.context(), called)
     }
 }
 

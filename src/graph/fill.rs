@@ -88,13 +88,14 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value,
-    /// or a dependency of another graph.
+    /// or a dependency of another graph, and `CUDA_ERROR_INVALID_CONTEXT` if the graph was
+    /// [captured](crate::Stream::capture) and its context is not known.
     #[inline]
     #[doc(alias = "cuGraphAddMemsetNode")]
     #[track_caller]
     pub fn add_fill(&self, after: &[Node<'_>], params: FillParams) -> Result<Node<'_>> {
         let _current = self.enter()?;
-        let context = self.context_raw();
+        let context = self.node_context(sys::Function::cuGraphAddMemsetNode)?;
         // SAFETY: the handles are live. The driver checks the address; memory is accessed by launches, which are
         // `unsafe`.
         let raw = unsafe { checked::graph_add_memset_node(self.as_raw(), &handles(after), &params.raw, context) }?;
@@ -121,12 +122,14 @@ impl Node<'_> {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an empty fill, memory that is not allocated or not aligned to the value,
-    /// or a node of another kind.
+    /// or a node of another kind, and `CUDA_ERROR_INVALID_CONTEXT` as in [`Graph::add_fill`].
     #[inline]
     #[doc(alias = "cuGraphMemsetNodeSetParams")]
     #[track_caller]
     pub fn set_fill(&self, params: FillParams) -> Result<()> {
         let _current = self.graph().enter()?;
+        // The driver may put the current context into the node.
+        self.graph().node_context(sys::Function::cuGraphMemsetNodeSetParams)?;
         // SAFETY: as in `Graph::add_fill`.
         unsafe { checked::graph_memset_node_set_params(self.as_raw(), &params.raw) }
     }
@@ -137,13 +140,13 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a fill of several rows, memory that is not allocated or not aligned to
-    /// the value, and a node of another kind or graph.
+    /// the value, and a node of another kind or graph, and `CUDA_ERROR_INVALID_CONTEXT` as in [`Graph::add_fill`].
     #[inline]
     #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
     #[track_caller]
     pub fn set_fill(&self, node: Node<'_>, params: FillParams) -> Result<()> {
         let _current = self.enter()?;
-        let context = self.context_raw();
+        let context = self.node_context(sys::Function::cuGraphExecMemsetNodeSetParams)?;
         // SAFETY: as in `Graph::add_fill`.
         unsafe { checked::graph_exec_memset_node_set_params(self.as_raw(), node.as_raw(), &params.raw, context) }
     }

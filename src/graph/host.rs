@@ -13,7 +13,7 @@ use super::node::{Node, handles};
 use super::owner::Graph;
 use super::user_object::UserObject;
 use crate::sys::{self, CUDA_HOST_NODE_PARAMS};
-use crate::{Result, checked, host_fn};
+use crate::{Context, Result, checked, host_fn};
 
 type Function = Arc<dyn Fn() + Send + Sync>;
 
@@ -91,14 +91,13 @@ unsafe extern "system" fn run(number: *mut c_void) {
     }
 }
 
-/// Registers a function. Panics resume in calls that wait for `context`; null means the current one.
+/// Registers a function. Panics resume in calls that wait for `context`; `None` means the current one.
 #[inline]
 #[track_caller]
-fn register(function: impl Fn() + Send + Sync + 'static, context: sys::CUcontext) -> Result<Arc<Registered>> {
-    let context = if context.is_null() {
-        crate::Context::current_raw()?
-    } else {
-        context
+fn register(function: impl Fn() + Send + Sync + 'static, context: Option<&Context>) -> Result<Arc<Registered>> {
+    let context = match context {
+        Some(context) => context.as_raw(),
+        None => Context::current_raw()?,
     };
     Ok(Arc::new(Registered::new(Arc::new(function), context)))
 }
@@ -134,7 +133,7 @@ impl Graph {
     #[doc(alias = "cuGraphAddHostNode")]
     #[track_caller]
     pub fn add_host_fn(&self, after: &[Node<'_>], function: impl Fn() + Send + Sync + 'static) -> Result<Node<'_>> {
-        let function = register(function, self.context_raw())?;
+        let function = register(function, self.context())?;
         self.keep_function(&function)?;
         // SAFETY: the handles are live. `run` does not unwind, and accepts any number.
         let raw = unsafe { checked::graph_add_host_node(self.as_raw(), &handles(after), &function.params()) }?;
@@ -165,7 +164,7 @@ impl Node<'_> {
     #[doc(alias = "cuGraphHostNodeSetParams")]
     #[track_caller]
     pub fn set_host_fn(&self, function: impl Fn() + Send + Sync + 'static) -> Result<()> {
-        let function = register(function, self.graph().context_raw())?;
+        let function = register(function, self.graph().context())?;
         self.graph().keep_function(&function)?;
         // SAFETY: as in `Graph::add_host_fn`.
         unsafe { checked::graph_host_node_set_params(self.as_raw(), &function.params()) }
@@ -184,7 +183,7 @@ impl GraphExec {
     #[doc(alias = "cuGraphExecHostNodeSetParams")]
     #[track_caller]
     pub fn set_host_fn(&self, node: Node<'_>, function: impl Fn() + Send + Sync + 'static) -> Result<()> {
-        let function = register(function, self.context_raw())?;
+        let function = register(function, self.context())?;
         self.kept().shared(Arc::clone(&function) as Arc<dyn Any + Send + Sync>);
         // SAFETY: as in `Graph::add_host_fn`.
         unsafe { checked::graph_exec_host_node_set_params(self.as_raw(), node.as_raw(), &function.params()) }

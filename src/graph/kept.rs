@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 use core::any::Any;
-use core::{fmt, mem};
+use core::{fmt, mem, ptr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Context, Module};
+use crate::refusal::Refusal;
+use crate::sys::{CUcontext, CUresult, Function};
+use crate::{Context, Error, Module, Result};
 
 /// A value that nodes use.
 #[derive(Clone)]
@@ -27,7 +29,7 @@ impl Value {
             }
             (Self::Shared(one), Self::Shared(other)) => {
                 // Compares only the addresses, because one type may have several vtables.
-                core::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+                ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
             }
             _ => false,
         }
@@ -80,6 +82,22 @@ impl Kept {
     pub(super) fn context(&self, context: Option<&Context>) {
         if let Some(context) = context {
             self.add(Value::Context(context.clone()));
+        }
+    }
+
+    /// Returns the handle of the context in which a node of this owner runs. If `context` is not known, returns null,
+    /// which means the current context, for a borrowed graph or executable graph, because the caller keeps that
+    /// context; for others, returns an error of `called`.
+    #[inline]
+    #[track_caller]
+    pub(super) fn node_context(&self, context: Option<&Context>, called: Function) -> Result<CUcontext> {
+        match context {
+            Some(context) => Ok(context.as_raw()),
+            None if self.values.is_none() => Ok(ptr::null_mut()),
+            None => {
+                let code = CUresult::CUDA_ERROR_INVALID_CONTEXT;
+                Err(Error::refused(code, called, Refusal::GraphContext))
+            }
         }
     }
 

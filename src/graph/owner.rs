@@ -1,6 +1,5 @@
 //! Owned and borrowed graphs.
 
-use core::ptr;
 use std::sync::Arc;
 
 use super::kept::Kept;
@@ -107,10 +106,12 @@ impl Graph {
         self.context.as_ref().map(Context::enter).transpose()
     }
 
-    /// Returns the context's handle; null means the current context.
+    /// Returns the handle of the context in which a node runs that `called` adds or changes; null means the current
+    /// context. Returns `CUDA_ERROR_INVALID_CONTEXT` if nothing would keep the context.
     #[inline]
-    pub(super) fn context_raw(&self) -> sys::CUcontext {
-        self.context.as_ref().map_or(ptr::null_mut(), Context::as_raw)
+    #[track_caller]
+    pub(super) fn node_context(&self, called: sys::Function) -> Result<sys::CUcontext> {
+        self.kept.node_context(self.context(), called)
     }
 
     /// Creates a graph without nodes ([`cuGraphCreate`](checked::graph_create)). Its fills and copies run in `context`;
@@ -209,7 +210,9 @@ impl Graph {
     }
 
     /// Borrows a graph. A context must be current for the calls that add nodes or instantiate it. Values that
-    /// the graph keeps for added nodes, such as modules, are never dropped.
+    /// the graph keeps for added nodes, such as modules, are never dropped. The context of clones and executable graphs
+    /// that are made from it is not known, as for a graph that was [captured](crate::Stream::capture) in a default
+    /// stream.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value, and no other thread may use it. Contexts, functions,

@@ -1,6 +1,6 @@
 //! Tests of captures and conditional nodes as objects.
 
-use cuda_driver::graph::{FillParams, exchange_capture_mode};
+use cuda_driver::graph::{CopyParams, FillParams, exchange_capture_mode};
 use cuda_driver::sys::{CUresult, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamUpdateCaptureDependencies_flags};
 use cuda_driver::{Context, Device, DeviceBuffer, Event, Graph, GraphExec, HostBuffer, LaunchConfig, Module, Stream};
 
@@ -111,6 +111,44 @@ fn captures_that_fail() {
     // The legacy default stream cannot be captured.
     let _current = context.push().expect("a push");
     assert_eq!(code(Stream::null().capture(RELAXED, |_| Ok(()))), unsupported.0);
+}
+
+/// Nothing would keep the current context, so it must not become the context of a node.
+#[test]
+fn a_graph_of_a_default_stream_has_no_context() {
+    let context = context();
+    let mut data = DeviceBuffer::<u32>::zeroed(&context, 2).expect("memory");
+    let _current = context.push().expect("a push");
+    let capture = || Stream::per_thread().capture(RELAXED, |_| Ok(())).expect("a graph");
+    let fill = FillParams::u32(data.as_mut_slice(), 1).expect("a fill");
+    let (to, from) = data.split_at_mut(1).expect("two parts");
+    let copy = CopyParams::device_to_device(to, &from).expect("a copy");
+    let unknown = CUresult::CUDA_ERROR_INVALID_CONTEXT.0;
+    let graph = capture();
+    assert_eq!(code(graph.add_fill(&[], fill)), unknown);
+    assert_eq!(code(graph.add_copy(&[], copy)), unknown);
+    assert_eq!(code(graph.conditional_handle(None)), unknown);
+    // SAFETY: no operations.
+    assert_eq!(code(unsafe { graph.add_memory_operations(&[], &[]) }), unknown);
+    assert!(graph.nodes().expect("nodes").is_empty());
+    // SAFETY: the graph has no other owner.
+    let graph = unsafe { Graph::from_raw(graph.into_raw(), &context) };
+    graph.add_fill(&[], fill).expect("a node");
+    graph.add_copy(&[], copy).expect("a node");
+    let of_stream = Stream::per_thread().capture(RELAXED, |stream| {
+        // SAFETY: the buffer outlives the graph.
+        unsafe { data.fill_u32_async(1, stream) }
+    });
+    let graph = of_stream.expect("a graph");
+    let node = graph.nodes().expect("nodes")[0];
+    assert_eq!(code(node.set_fill(fill)), unknown);
+    assert_eq!(code(node.set_copy(copy)), unknown);
+    let exec = graph.instantiate().expect("an executable graph");
+    assert_eq!(code(exec.set_fill(node, fill)), unknown);
+    assert_eq!(code(exec.set_copy(node, copy)), unknown);
+    // SAFETY: the executable graph has no other owner.
+    let exec = unsafe { GraphExec::from_raw(exec.into_raw(), &context) };
+    exec.set_fill(node, fill).expect("a change");
 }
 
 #[test]
