@@ -89,8 +89,8 @@ impl CopyParams {
     /// Returns the parameters of any copy.
     ///
     /// # Safety
-    /// Array handles must be valid as long as this value, its copies (also those that [`Node::copy_params`] returns),
-    /// all graphs with a node of it, and everything made from these graphs.
+    /// Array handles must be valid as long as this value, its copies, all graphs with a node of it, and everything made
+    /// from these graphs.
     #[inline]
     #[must_use]
     pub const unsafe fn from_raw(raw: CUDA_MEMCPY3D) -> Self {
@@ -127,16 +127,16 @@ impl Graph {
 
 impl Node<'_> {
     /// Returns the parameters of a copy node ([`cuGraphMemcpyNodeGetParams`](checked::graph_memcpy_node_get_params)).
+    /// Nothing keeps arrays in them: [`CopyParams::from_raw`], which makes a copy of the record, is `unsafe`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a node of another kind.
     #[inline]
     #[doc(alias = "cuGraphMemcpyNodeGetParams")]
     #[track_caller]
-    pub fn copy_params(&self) -> Result<CopyParams> {
+    pub fn copy_params(&self) -> Result<CUDA_MEMCPY3D> {
         // SAFETY: the node is in the graph, which is live.
-        let raw = unsafe { checked::graph_memcpy_node_get_params(self.as_raw()) }?;
-        Ok(CopyParams { raw })
+        unsafe { checked::graph_memcpy_node_get_params(self.as_raw()) }
     }
 
     /// Replaces the copy of a node ([`cuGraphMemcpyNodeSetParams`](checked::graph_memcpy_node_set_params)). Executable

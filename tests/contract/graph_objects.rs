@@ -175,7 +175,7 @@ fn copies_fills_and_their_changes() {
     let (from, to) = view.into_split_at(2).expect("two parts");
     let copy = CopyParams::device_to_device(to, &from).expect("a copy");
     let copy_node = graph.add_copy(&[fill_node], copy).expect("a node");
-    assert_eq!(copy_node.copy_params().expect("parameters").as_raw().WidthInBytes, 8);
+    assert_eq!(copy_node.copy_params().expect("parameters").WidthInBytes, 8);
     assert_eq!(fill_node.fill_params().expect("parameters").as_raw().value, 7);
     assert!(fill_node.copy_params().is_err() && copy_node.fill_params().is_err());
     let exec = graph.instantiate().expect("an executable graph");
