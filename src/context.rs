@@ -290,10 +290,15 @@ impl Context {
     #[doc(alias = "cuCtxSetCurrent")]
     #[track_caller]
     pub fn set_current(&self) -> Result<()> {
-        // SAFETY: the context is live, and stays so: a reference to it is leaked below.
-        unsafe { checked::ctx_set_current(self.as_raw()) }?;
-        mem::forget(self.clone());
-        Ok(())
+        // Before the call, because an interposer may panic after the context was made current. Dropping it leaks a
+        // reference to the context.
+        let current = OnStack(self);
+        // SAFETY: the context is live, and `current` keeps it so unless the call fails.
+        let result = unsafe { checked::ctx_set_current(self.as_raw()) };
+        if result.is_err() {
+            mem::forget(current);
+        }
+        result
     }
 
     /// Returns the device of the context ([`cuCtxGetDevice`](checked::ctx_get_device)).

@@ -167,14 +167,21 @@ fn a_context_that_could_not_be_popped_stays() {
 }
 
 #[test]
-fn a_context_that_was_pushed_before_a_panic_stays() {
-    let context = context();
-    let raw = context.as_raw();
-    PANIC_IN.set(Some((Function::cuCtxPushCurrent, true)));
-    catch_unwind(AssertUnwindSafe(|| context.push())).expect_err("the hook's panic");
-    assert_eq!(Context::current_raw().unwrap(), raw);
-    std::thread::spawn(move || drop(context)).join().unwrap();
-    Stream::null().synchronize().unwrap();
+fn a_context_that_was_made_current_before_a_panic_stays() {
+    type Call = fn(&Context) -> Result<()>;
+    let calls: [(Function, Call); 2] = [
+        (Function::cuCtxPushCurrent, |context| context.push().map(drop)),
+        (Function::cuCtxSetCurrent, Context::set_current),
+    ];
+    for (function, call) in calls {
+        let context = context();
+        let raw = context.as_raw();
+        PANIC_IN.set(Some((function, true)));
+        catch_unwind(AssertUnwindSafe(|| call(&context))).expect_err("the hook's panic");
+        assert_eq!(Context::current_raw().unwrap(), raw);
+        std::thread::spawn(move || drop(context)).join().unwrap();
+        Stream::null().synchronize().unwrap();
+    }
 }
 
 #[test]
