@@ -184,6 +184,43 @@ fn a_context_that_was_made_current_before_a_panic_stays() {
     }
 }
 
+/// The driver may have closed the descriptor before the panic, so it must not be closed again.
+#[cfg(unix)]
+#[test]
+fn a_descriptor_is_not_closed_after_a_panic() {
+    use std::io::{ErrorKind, Read};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
+
+    use cuda_driver::external::{ExternalMemory, ExternalSemaphore};
+    use cuda_driver::sys::CUexternalSemaphoreHandleType;
+
+    let kind = CUexternalSemaphoreHandleType::CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
+    type Import = fn(&Context, OwnedFd, CUexternalSemaphoreHandleType) -> Result<()>;
+    let calls: [(Function, Import); 2] = [
+        // SAFETY: the hook does not make the call.
+        (Function::cuImportExternalMemory, |context, fd, _| unsafe {
+            ExternalMemory::import_fd(context, fd, 4096).map(drop)
+        }),
+        // SAFETY: as above.
+        (Function::cuImportExternalSemaphore, |context, fd, kind| unsafe {
+            ExternalSemaphore::import_fd(context, fd, kind).map(drop)
+        }),
+    ];
+    let context = context();
+    for (function, import) in calls {
+        let (sent, mut other_end) = UnixStream::pair().unwrap();
+        let number = sent.as_raw_fd();
+        PANIC_IN.set(Some((function, false)));
+        catch_unwind(AssertUnwindSafe(|| import(&context, sent.into(), kind))).expect_err("the hook's panic");
+        // The read would return 0 if the descriptor were closed.
+        other_end.set_nonblocking(true).unwrap();
+        assert_eq!(other_end.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        // SAFETY: the descriptor is open, and `import` left it without an owner.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+    }
+}
+
 #[test]
 fn a_module_is_unloaded_once_if_a_hook_panics() {
     let context = context();

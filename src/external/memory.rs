@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::{fmt, mem};
 #[cfg(unix)]
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::dropping;
@@ -119,15 +119,17 @@ impl ExternalMemory {
             size,
             ..Default::default()
         };
-        description.handle.fd = fd.as_raw_fd();
+        // Released before the call, because an interposer may panic after the driver closed the descriptor.
+        let fd = fd.into_raw_fd();
+        description.handle.fd = fd;
         // SAFETY: upheld by the caller.
-        let memory = unsafe { Self::import(context, &description) };
-        // The driver closes the descriptor if the import succeeds. Driver 580 also closes it if it returns
-        // `CUDA_ERROR_UNKNOWN`, because the descriptor is not of memory.
-        if !matches!(&memory, Err(e) if e.code() != sys::CUresult::CUDA_ERROR_UNKNOWN) {
-            mem::forget(fd);
-        }
-        memory
+        unsafe { Self::import(context, &description) }.inspect_err(|error| {
+            // Driver 580 closes the descriptor if it returns `CUDA_ERROR_UNKNOWN`, because it is not of memory.
+            if error.code() != sys::CUresult::CUDA_ERROR_UNKNOWN {
+                // SAFETY: the descriptor is open and has no other owner.
+                drop(unsafe { OwnedFd::from_raw_fd(fd) });
+            }
+        })
     }
 
     /// Maps `len` values at an offset in bytes

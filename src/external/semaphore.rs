@@ -2,7 +2,7 @@
 
 use core::mem;
 #[cfg(unix)]
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
 use crate::borrowed::handle;
 use crate::error::dropping;
@@ -87,12 +87,14 @@ impl ExternalSemaphore {
             type_: kind,
             ..Default::default()
         };
-        description.handle.fd = fd.as_raw_fd();
+        // Released before the call, because an interposer may panic after the driver closed the descriptor.
+        let fd = fd.into_raw_fd();
+        description.handle.fd = fd;
         // SAFETY: upheld by the caller.
-        let semaphore = unsafe { Self::import(context, &description) }?;
-        // The driver closes the descriptor.
-        mem::forget(fd);
-        Ok(semaphore)
+        unsafe { Self::import(context, &description) }.inspect_err(|_| {
+            // SAFETY: the descriptor is open and has no other owner.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        })
     }
 
     /// Queues a signal; a timeline semaphore or fence gets the value
