@@ -2,6 +2,7 @@
 
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
+use crate::stream::synchronize_null;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DeviceSlice, DeviceSliceMut, Result, Stream, checked};
 
@@ -127,8 +128,7 @@ impl<T> DeviceSliceMut<'_, T> {
         let _current = context.enter()?;
         // SAFETY: both ranges are inside their memory, and both contexts are live.
         unsafe { checked::memcpy_peer(to, context.as_raw(), from, peer.as_raw(), self.size_bytes()) }?;
-        // SAFETY: the null stream of the context that is current.
-        unsafe { checked::stream_synchronize(core::ptr::null_mut()) }
+        synchronize_null()
     }
 
     /// Queues a copy of the first values of a view of another context to this one

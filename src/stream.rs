@@ -1,6 +1,7 @@
 //! Streams: queues of work.
 
 mod attributes;
+mod null;
 mod record;
 
 use core::{mem, ptr};
@@ -9,6 +10,8 @@ use crate::borrowed::handle;
 use crate::error::dropping;
 use crate::event::done;
 use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
+
+pub(crate) use null::synchronize_null;
 
 /// A stream: a queue whose work runs in order.
 ///

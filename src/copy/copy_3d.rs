@@ -5,6 +5,7 @@ use core::{fmt, mem, slice};
 
 use super::placed::Placed;
 use super::side::{Side, Source, Target};
+use crate::stream::synchronize_null;
 use crate::sys::{self, CUmemorytype};
 use crate::{Context, Result, Stream, checked};
 
@@ -142,7 +143,7 @@ impl<'a, T> Copy3d<'a, T> {
             if plan.is_peer() {
                 checked::memcpy_3d_peer(&plan.peer())?;
                 // Unmapping or freeing the source may not wait for work of the target's context, which is current.
-                return checked::stream_synchronize(core::ptr::null_mut());
+                return synchronize_null();
             }
             if plan.is_row() {
                 match (source.kind, target.kind) {

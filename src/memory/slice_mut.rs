@@ -7,6 +7,7 @@ use core::ops::RangeBounds;
 use super::{DeviceSlice, Download, Upload};
 use crate::error::Error;
 use crate::refusal::Refusal;
+use crate::stream::synchronize_null;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DevicePtr, Result, Stream, checked};
 
@@ -213,8 +214,7 @@ impl<'a, T> DeviceSliceMut<'a, T> {
         if self.context() == other.context() {
             return Ok(());
         }
-        // SAFETY: the null stream of the context that is current.
-        unsafe { checked::stream_synchronize(core::ptr::null_mut()) }
+        synchronize_null()
     }
 
     /// Sets every byte. The fill is queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).

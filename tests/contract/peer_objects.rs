@@ -1,8 +1,10 @@
 //! Tests of copies between contexts and of peer access as objects.
 
-use cuda_driver::sys::CUresult;
+use cuda_driver::graph::exchange_capture_mode;
+use cuda_driver::sys::{CUresult, CUstreamCaptureMode};
 use cuda_driver::{Context, Device, DeviceBuffer, DeviceSlice, Stream};
 
+use crate::child;
 use crate::common::{driver, needs};
 
 /// Returns contexts on the first and on the last device, which may be the same device.
@@ -33,6 +35,31 @@ fn copies_between_contexts() {
     unsafe { back.as_mut_slice().copy_from_peer_async(&to, &stream) }.expect("a copy");
     stream.synchronize().expect("its end");
     assert_eq!(back.to_vec().expect("a copy"), values[..5000]);
+}
+
+/// The modes forbid waits for other streams. A copy between contexts waits nevertheless, and the capture goes on.
+#[test]
+fn copies_between_contexts_during_a_capture() {
+    // In a process of its own, because a capture in global mode forbids some calls in all threads.
+    child!("copies_between_contexts_during_a_capture", {
+        let (first, second) = contexts();
+        let from = DeviceBuffer::from_slice(&first, &[1_u32, 2, 3]).expect("memory");
+        let mut to = DeviceBuffer::<u32>::zeroed(&second, 3).expect("memory");
+        for context in [&first, &second] {
+            let stream = Stream::non_blocking(context).expect("a stream");
+            for mode in (0..3).map(CUstreamCaptureMode) {
+                let graph = stream.capture(mode, |stream| {
+                    to.as_mut_slice().copy_from_peer(&from)?;
+                    to.copy_from_device(&from)?;
+                    assert_eq!(stream.capture_status()?.0, 1);
+                    assert_eq!(exchange_capture_mode(mode)?.0, 0, "the thread's mode is unchanged");
+                    exchange_capture_mode(CUstreamCaptureMode(0)).map(drop)
+                });
+                assert!(graph.expect("a graph").nodes().expect("nodes").is_empty());
+            }
+        }
+        assert_eq!(to.to_vec().expect("a copy"), [1, 2, 3]);
+    });
 }
 
 #[test]
