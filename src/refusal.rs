@@ -52,6 +52,7 @@ pub(crate) enum Refusal {
     HostAccess,
     CapturedBuffers,
     GraphContext,
+    OtherContext,
 }
 
 impl Refusal {
@@ -234,6 +235,10 @@ impl Refusal {
             Self::GraphContext,
             "the context of the graph is not known, and nothing would keep the current one: pass one to `from_raw` with \
              the handle that `into_raw` returns",
+        ),
+        (
+            Self::OtherContext,
+            "the stream belongs to another context than the buffer would: pass the stream's context",
         ),
     ];
 

@@ -48,12 +48,13 @@ impl<T> StreamBuffer<T> {
     /// ([`cuMemAllocAsync`](checked::mem_alloc_async)). If the size is 0 bytes, nothing is allocated.
     ///
     /// The copies and fills of the buffer's views run in `context`, and [`free`](Self::free) and dropping wait for the
-    /// work of this context only: it should be the stream's.
+    /// work of this context: it must be the stream's. A default stream is the one of `context`.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, `CUDA_ERROR_NOT_SUPPORTED` if the device has
-    /// no memory pools, and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory
-    /// would belong to the graph.
+    /// no memory pools, `CUDA_ERROR_INVALID_CONTEXT` for a stream of another context, and
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because the memory would belong to the
+    /// graph.
     #[inline]
     #[doc(alias = "cuMemAllocAsync")]
     #[track_caller]
@@ -80,18 +81,24 @@ impl<T> StreamBuffer<T> {
         let mut raw = 0;
         if bytes > 0 {
             let _current = context.enter()?;
+            let function = match pool {
+                Some(_) => Function::cuMemAllocFromPoolAsync,
+                None => Function::cuMemAllocAsync,
+            };
             // SAFETY: the stream is live, or a default one.
             let capture = unsafe { checked::stream_is_capturing(stream.as_raw()) }?;
             if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-                let function = match pool {
-                    Some(_) => Function::cuMemAllocFromPoolAsync,
-                    None => Function::cuMemAllocAsync,
-                };
-                return Err(Error::refused(
-                    CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                    function,
-                    Refusal::CapturedMemory,
-                ));
+                let code = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+                return Err(Error::refused(code, function, Refusal::CapturedMemory));
+            }
+            let of_stream = match stream.context() {
+                Some(context) => context.as_raw(),
+                // SAFETY: as above.
+                None => unsafe { checked::stream_get_ctx(stream.as_raw()) }?,
+            };
+            if of_stream != context.as_raw() {
+                let code = CUresult::CUDA_ERROR_INVALID_CONTEXT;
+                return Err(Error::refused(code, function, Refusal::OtherContext));
             }
             raw = match pool {
                 // SAFETY: both handles are live, and the driver checks the size.
@@ -147,7 +154,8 @@ impl<T> StreamBuffer<T> {
     /// Takes ownership of memory of a pool. The copies and fills of the buffer's views run in `context`.
     ///
     /// # Safety
-    /// The address must be the start of an allocation of at least `len` values, and no other code may free it.
+    /// The address must be the start of an allocation of at least `len` values, and no other code may free it. When the
+    /// buffer is freed or dropped, work of other contexts must no longer use the memory.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {

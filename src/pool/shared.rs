@@ -92,7 +92,8 @@ impl MemPool {
     ///
     /// # Safety
     /// The exported buffer must have at least `len` values of this type. This process must not use it before the
-    /// other process has allocated it, and the other process must not free it before this one does.
+    /// other process has allocated it, and the other process must not free it before this one does. When the buffer is
+    /// freed or dropped, work of other contexts of this process must no longer use the memory.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the bytes were not exported from a buffer of this pool.

@@ -227,6 +227,31 @@ fn a_captured_stream_allocates_no_buffer() {
         .expect("the end of the capture");
 }
 
+/// Freeing waits for the work of the buffer's context only, so it must be the stream's.
+#[test]
+fn a_stream_of_another_context_allocates_no_buffer() {
+    let (own, other) = (context(), context());
+    let stream = Stream::new(&own).expect("a stream");
+    // SAFETY: the stream lives longer.
+    let borrowed = unsafe { Stream::borrow_raw(stream.as_raw()) };
+    let pool = MemPool::new(device()).expect("a pool");
+    for stream in [&stream, &*borrowed] {
+        for buffer in [
+            StreamBuffer::<u32>::alloc(&other, stream, 10),
+            StreamBuffer::<u32>::alloc_from(&pool, &other, stream, 10),
+        ] {
+            let error = buffer.expect_err("another context");
+            assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_CONTEXT);
+        }
+        StreamBuffer::<u32>::alloc(&own, stream, 10).expect("memory");
+    }
+    // A default stream is the one of the buffer's context, not of the current one.
+    let _current = own.push().expect("a push");
+    for stream in [Stream::null(), Stream::legacy(), Stream::per_thread()] {
+        StreamBuffer::<u32>::alloc(&other, &stream, 10).expect("memory");
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod shared {
     use std::env;
