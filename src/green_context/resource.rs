@@ -73,15 +73,7 @@ impl DeviceResource {
     #[doc(alias = "cuDevSmResourceSplitByCount")]
     #[track_caller]
     pub fn split_by_count(&self, groups: u32, min_count: u32, flags: u32) -> Result<Split> {
-        if groups == 0 {
-            // The call would take an empty list as a query of the number of groups, and write no remainder.
-            let code = CUresult::CUDA_ERROR_INVALID_VALUE;
-            return Err(Error::refused(
-                code,
-                Function::cuDevSmResourceSplitByCount,
-                Refusal::NoGroups,
-            ));
-        }
+        require_groups(groups as usize, Function::cuDevSmResourceSplitByCount)?;
         let mut parts = vec![CUdevResource::default(); (groups as usize).min(MAX_GROUPS)];
         let whole = self.0;
         // SAFETY: the resource was written by the driver, which checks the rest. The driver may write to the padding of
@@ -96,13 +88,14 @@ impl DeviceResource {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_RESOURCE_TYPE` for a resource of another kind, `CUDA_ERROR_INVALID_VALUE` for
-    /// unknown flags and for a size that is odd or not a multiple of `coscheduledSmCount`,
+    /// no parts, for unknown flags, and for a size that is odd or not a multiple of `coscheduledSmCount`,
     /// `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION` for more multiprocessors than there are and for an empty part, and a
     /// [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.1.
     #[inline]
     #[doc(alias = "cuDevSmResourceSplit")]
     #[track_caller]
     pub fn split(&self, parts: &mut [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS]) -> Result<Split> {
+        require_groups(parts.len(), Function::cuDevSmResourceSplit)?;
         let mut groups = vec![CUdevResource::default(); parts.len()];
         let whole = self.0;
         // SAFETY: as above.
@@ -126,6 +119,17 @@ impl DeviceResource {
     pub const unsafe fn from_raw(raw: CUdevResource) -> Self {
         Self(raw)
     }
+}
+
+/// Returns an error if no groups are requested: `called` would take an empty list as a query, and write no remainder.
+#[inline]
+#[track_caller]
+fn require_groups(count: usize, called: Function) -> Result<()> {
+    if count == 0 {
+        let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+        return Err(Error::refused(code, called, Refusal::NoGroups));
+    }
+    Ok(())
 }
 
 /// The largest number of groups that `split_by_count` returns: more than any device has multiprocessors.

@@ -309,6 +309,7 @@ fn a_split_passes_a_copy_of_the_resource() {
         .unwrap();
     fake::calls();
     assert!(all.split_by_count(0, 8, 0).is_err());
+    assert!(all.split(&mut []).is_err());
     assert_eq!(fake::calls(), [""; 0]);
     all.split_by_count(1, 8, 0).unwrap();
     all.split(&mut [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS::default()])
