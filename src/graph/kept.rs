@@ -3,36 +3,55 @@
 
 use core::any::Any;
 use core::{fmt, mem, ptr};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::refusal::Refusal;
 use crate::sys::{CUcontext, CUresult, Function};
 use crate::{Context, Error, Module, Result};
 
-/// A value that nodes use.
-#[derive(Clone)]
-enum Value {
-    Context(Context),
-    Module(Module),
-    Shared(Arc<dyn Any + Send + Sync>),
+/// Values that nodes use, each once.
+#[derive(Clone, Default)]
+struct Values {
+    contexts: Vec<Context>,
+    modules: Vec<Module>,
+    /// Other values by their addresses.
+    shared: BTreeMap<usize, Shared>,
 }
 
-impl Value {
-    /// Returns true if keeping `self` makes it unnecessary to keep `other`.
+type Shared = Arc<dyn Any + Send + Sync>;
+
+impl Values {
     #[inline]
-    fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            // A borrowed context or module keeps nothing alive, so an owned one with the same handle is still added.
-            (Self::Context(one), Self::Context(other)) => one == other && (one.keeps_alive() || !other.keeps_alive()),
-            (Self::Module(one), Self::Module(other)) => {
-                one.as_raw() == other.as_raw() && (one.context().is_some() || other.context().is_none())
-            }
-            (Self::Shared(one), Self::Shared(other)) => {
-                // Compares only the addresses, because one type may have several vtables.
-                ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
-            }
-            _ => false,
+    fn context(&mut self, context: Context) {
+        // A borrowed context keeps nothing alive, so an owned one with the same handle is still added.
+        let covers = |kept: &Context| *kept == context && (kept.keeps_alive() || !context.keeps_alive());
+        if !self.contexts.iter().any(covers) {
+            self.contexts.push(context);
         }
+    }
+
+    #[inline]
+    fn module(&mut self, module: Module) {
+        // As above.
+        let covers = |kept: &Module| {
+            kept.as_raw() == module.as_raw() && (kept.context().is_some() || module.context().is_none())
+        };
+        if !self.modules.iter().any(covers) {
+            self.modules.push(module);
+        }
+    }
+
+    #[inline]
+    fn shared(&mut self, value: Shared) {
+        self.shared.entry(Arc::as_ptr(&value).addr()).or_insert(value);
+    }
+
+    #[inline]
+    fn all(&mut self, other: Self) {
+        other.contexts.into_iter().for_each(|context| self.context(context));
+        other.modules.into_iter().for_each(|module| self.module(module));
+        other.shared.into_values().for_each(|value| self.shared(value));
     }
 }
 
@@ -41,7 +60,7 @@ impl Value {
 #[derive(Clone)]
 pub(super) struct Kept {
     /// `None` for a borrowed graph or executable graph, whose lifetime is not known: its values are leaked.
-    values: Option<Arc<Mutex<Vec<Value>>>>,
+    values: Option<Arc<Mutex<Values>>>,
 }
 
 impl Kept {
@@ -59,20 +78,17 @@ impl Kept {
     }
 
     #[inline]
-    fn lock(&self) -> Option<MutexGuard<'_, Vec<Value>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Values>> {
         let values = self.values.as_ref()?;
         Some(values.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Adds values, or leaks them.
     #[inline]
-    fn add(&self, value: Value) {
+    fn add<T>(&self, added: T, add: impl FnOnce(&mut Values, T)) {
         match self.lock() {
-            Some(mut values) => {
-                if !values.iter().any(|kept| kept.covers(&value)) {
-                    values.push(value);
-                }
-            }
-            None => mem::forget(value),
+            Some(mut values) => add(&mut values, added),
+            None => mem::forget(added),
         }
     }
 
@@ -81,7 +97,7 @@ impl Kept {
     #[inline]
     pub(super) fn context(&self, context: Option<&Context>) {
         if let Some(context) = context {
-            self.add(Value::Context(context.clone()));
+            self.add(context.clone(), Values::context);
         }
     }
 
@@ -104,37 +120,41 @@ impl Kept {
     /// Keeps a module loaded.
     #[inline]
     pub(super) fn module(&self, module: &Module) {
-        self.add(Value::Module(module.clone()));
+        self.add(module.clone(), Values::module);
     }
 
     /// Keeps a value alive.
     #[inline]
-    pub(super) fn shared(&self, value: Arc<dyn Any + Send + Sync>) {
-        self.add(Value::Shared(value));
+    pub(super) fn shared(&self, value: Shared) {
+        self.add(value, Values::shared);
     }
 
     /// Keeps the values of another list, too.
     #[inline]
     pub(super) fn all_of(&self, other: &Self) {
-        let values = other.lock().map(|values| values.clone());
-        for value in values.into_iter().flatten() {
-            self.add(value);
-        }
+        self.add(other.clone_values(), Values::all);
     }
 
     /// Returns a separate list with the same values.
     #[inline]
     pub(super) fn copy(&self) -> Self {
-        let copy = Self::new();
-        copy.all_of(self);
-        copy
+        Self {
+            values: Some(Arc::new(Mutex::new(self.clone_values()))),
+        }
+    }
+
+    #[inline]
+    fn clone_values(&self) -> Values {
+        self.lock().map(|values| values.clone()).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Kept {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.lock().map(|values| values.len());
+        let count = self
+            .lock()
+            .map(|values| values.contexts.len() + values.modules.len() + values.shared.len());
         f.debug_tuple("Kept").field(&count).finish()
     }
 }
