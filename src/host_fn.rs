@@ -8,6 +8,7 @@ use core::mem::{self, ManuallyDrop};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
@@ -55,7 +56,7 @@ struct Task {
 
 /// Functions that were queued and did not run yet, in the order of their numbers. The driver gets the number instead of
 /// a pointer: even if it calls a function twice, or calls one although queueing failed, nothing is freed twice.
-static TASKS: Mutex<ManuallyDrop<Vec<Task>>> = Mutex::new(ManuallyDrop::new(Vec::new()));
+static TASKS: Mutex<ManuallyDrop<VecDeque<Task>>> = Mutex::new(ManuallyDrop::new(VecDeque::new()));
 
 /// The number of the newest task. It changes under the lock of [`TASKS`].
 static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -65,7 +66,7 @@ static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
-    tasks.push(Task { number, id, function });
+    tasks.push_back(Task { number, id, function });
     number
 }
 
@@ -75,7 +76,7 @@ fn take_task(number: usize) -> Option<Task> {
     // The caller drops the task after the lock is released, because dropping it may take the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let at = tasks.binary_search_by_key(&number, |task| task.number).ok()?;
-    Some(tasks.remove(at))
+    tasks.remove(at)
 }
 
 /// Runs a task if it did not run yet. The driver calls this function with the task's number.
