@@ -71,12 +71,18 @@ pub(crate) fn text(text: &[u8]) -> Result<CString, String> {
 /// cubin; if section data follows the tables, a truncation in it is not detected.
 #[inline]
 fn cubin_end(image: &[u8]) -> Option<u64> {
-    let table_end = |start, entry_size, entry_count| {
-        let size = u64::from(u16_at(image, entry_size)?) * u64::from(u16_at(image, entry_count)?);
-        Some(u64_at(image, start)?.saturating_add(size))
+    let table_end = |start: u64, entry_size, count: u64| {
+        let size = u64::from(u16_at(image, entry_size)?).saturating_mul(count);
+        Some(start.saturating_add(size))
     };
-    let segments = table_end(0x20, 0x36, 0x38)?;
-    let sections = table_end(0x28, 0x3a, 0x3c)?;
+    let segments = table_end(u64_at(image, 0x20)?, 0x36, u16_at(image, 0x38)?.into())?;
+    let start = u64_at(image, 0x28)?;
+    let count = match u64::from(u16_at(image, 0x3c)?) {
+        // A number that is too large for the header is in the size of the first section.
+        0 if start > 0 => u64_at(image, usize::try_from(start.saturating_add(0x20)).ok()?)?,
+        count => count,
+    };
+    let sections = table_end(start, 0x3a, count)?;
     Some(segments.max(sections).max(0x40))
 }
 
@@ -94,7 +100,7 @@ fn u16_at(image: &[u8], at: usize) -> Option<u16> {
 
 #[inline]
 fn u64_at(image: &[u8], at: usize) -> Option<u64> {
-    let bytes = image.get(at..at + 8)?;
+    let bytes = image.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
@@ -162,6 +168,21 @@ mod tests {
         for cut in 4..image.len() {
             assert!(recognise(&image[..cut]).is_err(), "{cut}");
         }
+        image[0x28..0x30].fill(0xff);
+        assert!(recognise(&image).is_err());
+
+        // The number of sections is 0 in the header, and 1 in the size of the first section.
+        image[0x28..0x30].copy_from_slice(&0x40_u64.to_le_bytes());
+        image[0x3c] = 0;
+        image[0x60] = 1;
+        assert_eq!(recognise(&image), Ok(Format::Binary));
+        for cut in 4..image.len() {
+            assert!(recognise(&image[..cut]).is_err(), "{cut}");
+        }
+        image[0x60] = 2;
+        assert!(recognise(&image).is_err());
+        image[0x60..0x68].fill(0xff);
+        assert!(recognise(&image).is_err());
         image[0x28..0x30].fill(0xff);
         assert!(recognise(&image).is_err());
     }
