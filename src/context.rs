@@ -69,17 +69,14 @@ impl Inner {
     fn end(&self) -> Result<()> {
         match self.owner {
             Owner::Created => {
+                host_fn::forget_context(self.raw);
                 // SAFETY: the handle is live and owned, and this is its last use.
-                let result = unsafe { checked::ctx_destroy(self.raw) };
-                // After the call, because host functions may run, and panic, until it returns.
-                host_fn::context_destroyed(self.raw);
-                result
+                unsafe { checked::ctx_destroy(self.raw) }
             }
             Owner::Green(green) => {
+                host_fn::forget_context(self.raw);
                 // SAFETY: the handle is live and owned, and this is its last use.
-                let result = unsafe { checked::green_ctx_destroy(green) };
-                host_fn::context_destroyed(self.raw);
-                result
+                unsafe { checked::green_ctx_destroy(green) }
             }
             // SAFETY: the context was retained once, and is released once.
             Owner::Primary(device) => unsafe { checked::device_primary_ctx_release(device.as_raw()) },
@@ -137,6 +134,7 @@ impl Context {
     #[inline]
     #[track_caller]
     fn float(raw: sys::CUcontext) -> Result<Self> {
+        host_fn::forget_context(raw);
         let context = Self::new(raw, Owner::Created);
         OnStack(&context).pop()?;
         Ok(context)

@@ -9,7 +9,7 @@ pub use self::resource::{DeviceResource, Split};
 
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Context, Device, Error, Event, Result, checked};
+use crate::{Context, Device, Error, Event, Result, checked, host_fn};
 
 /// A green context: a context whose work runs on a part of the device's multiprocessors. Needs CUDA 12.4.
 ///
@@ -74,7 +74,9 @@ impl GreenContext {
         // SAFETY: the description is the driver's.
         let raw = unsafe { checked::green_ctx_create(description, device.as_raw(), flags.0) }?;
         // SAFETY: the handle is live, and owned by nothing else.
-        unsafe { Self::from_raw(raw) }
+        let green = unsafe { Self::from_raw(raw) }?;
+        host_fn::forget_context(green.context.as_raw());
+        Ok(green)
     }
 
     /// Returns the resource of a kind that the green context owns

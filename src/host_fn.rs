@@ -231,9 +231,12 @@ pub(crate) fn stream_destroyed(stream: sys::CUstream, context: Option<sys::CUcon
     });
 }
 
-/// Drops the panics of a context that was destroyed.
+/// Drops the panics of a context that is about to be destroyed, or of an earlier one whose handle a new context has:
+/// host functions may run, and panic, while the driver destroys a context.
+///
+/// Not called after the destruction, because another thread may already use a new context with the same handle.
 #[inline]
-pub(crate) fn context_destroyed(context: sys::CUcontext) {
+pub(crate) fn forget_context(context: sys::CUcontext) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }

@@ -312,8 +312,8 @@ impl Drop for Stream {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            host_fn::stream_destroyed(self.raw, self.context_raw());
             if let Some(dropping) = dropping() {
+                host_fn::stream_destroyed(self.raw, self.context_raw());
                 // SAFETY: the handle is live, and this is its last use.
                 dropping.done(unsafe { checked::stream_destroy(self.raw) });
             }

@@ -61,6 +61,11 @@ pub(super) fn calls() -> Vec<String> {
     CALLS.take()
 }
 
+/// Adds a drop to this thread's calls.
+pub(super) fn note_drop() {
+    CALLS.with_borrow_mut(|calls| calls.push("a drop".to_owned()));
+}
+
 /// Makes the next call of `function` return `code`.
 pub(super) fn fail(function: &'static str, code: u32) {
     NEXT.set(Some((function, code)));

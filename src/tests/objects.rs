@@ -323,6 +323,34 @@ fn a_panic_outlives_its_stream_and_ends_with_its_context() {
     // SAFETY: the fake driver takes any handle.
     let again = unsafe { Context::borrow_raw(raw) };
     again.synchronize().unwrap();
+
+    // A function may panic while the driver destroys the context, so that its panic is stored afterwards.
+    // SAFETY: as above.
+    let stream = unsafe { Stream::from_raw(core::ptr::without_provenance_mut(0x90), &again) };
+    stream.launch_host_fn(|| panic!("of a destroyed context")).unwrap();
+    fake::reuse_handle(raw.addr());
+    let later = Context::create(Device::from_raw(3)).unwrap();
+    assert_eq!(later.as_raw(), raw);
+    later.synchronize().unwrap();
+}
+
+/// A panic is forgotten before its context is destroyed: afterwards, another thread may already have a panic in a new
+/// context with the same handle.
+#[test]
+fn panics_end_before_their_context() {
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            fake::note_drop();
+        }
+    }
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    stream.launch_host_fn(|| std::panic::panic_any(Payload)).unwrap();
+    drop(stream);
+    fake::calls();
+    drop(context);
+    assert_eq!(fake::calls(), ["a drop", "cuCtxDestroy_v2"]);
 }
 
 /// An event waits for the functions that were queued before it was recorded. A later stream may have the address of the
