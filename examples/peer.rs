@@ -77,8 +77,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A copy between devices does not need the access, but may be faster with it.
     let mut back = DeviceBuffer::<f32>::zeroed(&far, N)?;
     back.as_mut_slice().copy_from_peer(&target)?;
-    near.synchronize()?;
-    far.synchronize()?;
     let by_copy = back.to_vec()? == doubled;
     drop(access);
 
