@@ -22,7 +22,6 @@ fn params(
         grid,
         block,
         dynamic_shared_bytes,
-        ..
     } = config;
     CUDA_KERNEL_NODE_PARAMS {
         func: function.as_raw(),

@@ -5,7 +5,7 @@ use core::ops::RangeBounds;
 
 use super::ManagedBuffer;
 use crate::sys::{self, CUmem_range_attribute as Attribute, CUmemLocationType as LocationType};
-use crate::{Device, Error, Result, Stream, checked};
+use crate::{Device, Result, Stream, checked};
 
 /// The attributes of a range of managed memory. A location is a device ordinal, `CU_DEVICE_CPU` (−1) for the host, or
 /// `CU_DEVICE_INVALID` (−2) if the range has no location or several.
@@ -28,8 +28,8 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for unknown advice. If the
     /// advice has a location and it is invalid, returns `CUDA_ERROR_INVALID_VALUE` or `CUDA_ERROR_INVALID_DEVICE`.
-    /// Returns a [missing-function error](Error::is_missing_function) for a location that an older driver does not
-    /// accept.
+    /// Returns a [missing-function error](crate::Error::is_missing_function) for a location that an older driver does
+    /// not accept.
     #[inline]
     #[doc(alias = "cuMemAdvise")]
     #[doc(alias = "cuMemAdvise_v2")]
@@ -50,7 +50,7 @@ impl<T> ManagedBuffer<T> {
         let result = unsafe { checked::mem_advise_v2(raw, bytes, advice, location) };
         match (&result, ordinal(&location)) {
             // SAFETY: as above.
-            (Err(error), Some(device)) if is_missing(error) => unsafe {
+            (Err(error), Some(device)) if error.is_missing_function() => unsafe {
                 checked::mem_advise(raw, bytes, advice, device)
             },
             _ => result,
@@ -64,8 +64,8 @@ impl<T> ManagedBuffer<T> {
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a range that is not inside the buffer and for an invalid location other
     /// than a device, `CUDA_ERROR_INVALID_DEVICE` for an invalid device and for one that lacks
-    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, and a [missing-function error](Error::is_missing_function) for
-    /// a location that an older driver does not accept.
+    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`, and a
+    /// [missing-function error](crate::Error::is_missing_function) for a location that an older driver does not accept.
     #[inline]
     #[doc(alias = "cuMemPrefetchAsync")]
     #[doc(alias = "cuMemPrefetchAsync_v2")]
@@ -86,7 +86,7 @@ impl<T> ManagedBuffer<T> {
         let result = unsafe { checked::mem_prefetch_async_v2(raw, bytes, location, 0, stream) };
         match (&result, ordinal(&location)) {
             // SAFETY: as above.
-            (Err(error), Some(device)) if is_missing(error) => unsafe {
+            (Err(error), Some(device)) if error.is_missing_function() => unsafe {
                 checked::mem_prefetch_async(raw, bytes, device, stream)
             },
             _ => result,
@@ -161,12 +161,6 @@ impl<T> ManagedBuffer<T> {
             last_prefetch_location: values[2],
         })
     }
-}
-
-/// Returns true if the driver does not have the newer function, which takes a location.
-#[inline]
-fn is_missing(error: &Error) -> bool {
-    error.is_missing_function()
 }
 
 /// Returns the number of a location for the functions that take a device ordinal or `CU_DEVICE_CPU`; `None` for other
