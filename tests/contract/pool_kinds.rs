@@ -7,14 +7,14 @@ use std::ptr;
 use cuda_driver::sys::{CUmemAllocationType as Type, CUmemLocationType as Location, *};
 
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, driver_version};
+use crate::common::{Codes, driver_version, is_software, needs};
 use crate::{arguments, is, ok};
 
 /// Returns true if the driver has the pools of CUDA 13; otherwise reports that the test needs such a driver.
 fn has_kinds() -> bool {
     let has = driver_version() >= 13000;
     if !has {
-        crate::common::needs("a driver of CUDA 13.0 or later");
+        needs("a driver of CUDA 13.0 or later");
     }
     has
 }
@@ -151,6 +151,47 @@ fn pools_of_the_host() {
             1,
         );
     }
+}
+
+/// The host keeps its access to a pool of host memory. A device has none at first, and copies and fills, which run on
+/// it, fail.
+#[test]
+fn host_memory_without_access_of_the_device() {
+    if !has_kinds() {
+        return;
+    }
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let stream = stream();
+    for kind in [
+        Location::CU_MEM_LOCATION_TYPE_HOST,
+        Location::CU_MEM_LOCATION_TYPE_HOST_NUMA,
+    ] {
+        let props = props(kind, Type::CU_MEM_ALLOCATION_TYPE_PINNED);
+        let (mut pool, mut address, mut word) = (ptr::null_mut(), 0, 5_u32);
+        ok!(cuMemPoolCreate(&raw mut pool, &raw const props));
+        for (flags, code) in [(0, 801), (1, 801), (3, 0)] {
+            let access = CUmemAccessDesc {
+                location: props.location,
+                flags: CUmemAccess_flags(flags),
+            };
+            is!(c, code, cuMemPoolSetAccess(pool, &raw const access, 1));
+        }
+        ok!(cuMemAllocFromPoolAsync(&raw mut address, 4096, pool, stream));
+        ok!(cuStreamSynchronize(stream));
+        if is_software() {
+            needs("a driver that checks the access of a device to a pool of the host");
+        } else {
+            let host = (&raw mut word).cast::<c_void>();
+            is!(c, 1, cuMemcpyDtoH(host, address, 4));
+            is!(c, 1, cuMemcpyHtoD(address, host, 4));
+            is!(c, 1, cuMemsetD8(address, 7, 4));
+        }
+        is!(c, 0, cuMemFreeAsync(address, stream));
+        is!(c, 0, cuStreamSynchronize(stream));
+        is!(c, 0, cuMemPoolDestroy(pool));
+    }
+    ok!(cuStreamDestroy(stream));
 }
 
 #[test]

@@ -313,6 +313,8 @@ fn access_to_a_pool() {
         flags: CUmemAccess_flags(3),
     };
     is!(c, 0, cuMemPoolSetAccess(pool, &raw const access, 1));
+    is!(c, 0, cuMemPoolSetAccess(pool, &raw const access, 0));
+    is!(c, 1, cuMemPoolSetAccess(pool, ptr::null(), 0));
     is!(c, 0, cuMemPoolDestroy(pool));
     let mut other = props(0);
     other.allocType = CUmemAllocationType(0);

@@ -278,6 +278,9 @@ exports! {
 
     fn cuMemPoolSetAccess [c] (pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
         let pool = pool::get(pool as usize)?;
+        if map.is_null() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         let requests = c.items(map, count)?;
         let requests = requests.map(|request| Ok((accessor(&request.location)?, request.flags.0)));
         pool.set_access(&requests.collect::<Result<Vec<_>>>()?)

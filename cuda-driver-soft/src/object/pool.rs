@@ -306,7 +306,7 @@ impl Pool {
             // The errors are those of driver 580.
             match flags {
                 0 if own && from.is_some() => return Err(Error::CUDA_ERROR_INVALID_DEVICE),
-                0 if own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+                0 if own => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
                 1 => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
                 0 | 3 => {}
                 _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
