@@ -44,7 +44,7 @@ unsafe extern "system" fn wait_for_gate(data: *mut c_void) {
 
 /// Returns true if `call` waited for the work that was queued in `stream` before it. A watchdog opens the gate after
 /// `patience`, so that a call that waits returns.
-fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
+pub(crate) fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
     // Leaked, because the host function still uses the gate if `call` panics.
     let gate: &'static Gate = Box::leak(Box::new(Gate::default()));
     ok!(cuLaunchHostFunc(
@@ -66,7 +66,7 @@ fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
 
 const MIB: usize = 1 << 20;
 
-const SHORT: Duration = Duration::from_millis(150);
+pub(crate) const SHORT: Duration = Duration::from_millis(150);
 /// Only a call that wrongly waits takes this long, so a busy machine does not matter.
 const LONG: Duration = Duration::from_secs(60);
 

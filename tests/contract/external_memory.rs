@@ -4,9 +4,11 @@ use std::ffi::{c_int, c_void};
 
 use cuda_driver::sys::*;
 
+#[cfg(target_os = "linux")]
+use crate::blocking::{SHORT, waits};
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::{is, ok};
+use crate::{child, is, ok};
 
 const TWO_MIB: u64 = 2 << 20;
 
@@ -82,11 +84,19 @@ fn imported_memory_is_mapped_more_than_once() {
     assert_eq!(inside.wrapping_sub(whole) % TWO_MIB, 100);
     assert_ne!(second, whole + TWO_MIB);
     let mut address = 0;
-    for (offset, size) in [(2 * TWO_MIB, 4096), (0, 3 * TWO_MIB), (0, 0)] {
+    for (offset, size, code) in [
+        (2 * TWO_MIB, 4096, 1),
+        (2 * TWO_MIB + 4096, 4096, 1),
+        (0, 3 * TWO_MIB, 1),
+        (0, 0, 1),
+        // The sum of offset and size overflows.
+        (0_u64.wrapping_sub(4096), 8192, 1),
+        (4096, 0_u64.wrapping_sub(4096), 2),
+    ] {
         let desc = part(offset, size);
         is!(
             c,
-            1,
+            code,
             cuExternalMemoryGetMappedBuffer(&raw mut address, memory, &raw const desc)
         );
     }
@@ -104,6 +114,30 @@ fn imported_memory_is_mapped_more_than_once() {
     assert_eq!(bytes(inside), [6; 4]);
     is!(c, 0, cuMemFree(inside));
     is!(c, 0, cuMemFree(second));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn freeing_a_mapping_waits() {
+    // Alone in its process, because contexts of other tests would make the calls wait.
+    child!("freeing_a_mapping_waits", {
+        let _gpu = Gpu::new();
+        let (handle, descriptor) = exported(TWO_MIB);
+        let memory = import(descriptor, TWO_MIB);
+        let mut other = CUstream::default();
+        ok!(cuStreamCreate(&raw mut other, 1));
+        for stream in [std::ptr::null_mut(), other] {
+            let address = map(memory, 0, 4096);
+            let waited = waits(stream, SHORT, || {
+                ok!(cuMemsetD8Async(address, 7, 4096, stream));
+                ok!(cuMemFree(address));
+            });
+            assert!(waited, "{stream:?}");
+        }
+        ok!(cuStreamDestroy(other));
+        ok!(cuDestroyExternalMemory(memory));
+        ok!(cuMemRelease(handle));
+    });
 }
 
 #[test]

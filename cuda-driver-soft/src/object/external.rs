@@ -57,9 +57,13 @@ impl ExternalMemory {
     /// Maps a part of the memory to addresses of its own.
     fn map(&self, context: &Context, offset: u64, bytes: u64) -> Result<Allocation> {
         let size = self.bytes.min(self.memory.bytes());
-        if bytes == 0 || offset.checked_add(bytes).is_none_or(|end| end > size) {
+        if bytes == 0 || offset >= size || offset.wrapping_add(bytes) > size {
             host::log!("cannot map {bytes} bytes at offset {offset} of external memory of {size} bytes");
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        // Driver 580 does not see that the sum overflows, and finds no addresses for so many bytes.
+        if bytes > size {
+            return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
         }
         mappings::lock().map(context, &self.memory, (offset, bytes), Origin::External)
     }
