@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::{Codes, driver_version, needs};
 use crate::graph_tools::{Steps, begin, edges, end, event, graph, instantiate, kinds, status, stream};
-use crate::{child, is, ok};
+use crate::{call, child, is, ok};
 
 unsafe extern "system" fn callback(_: CUstream, _: CUresult, _: *mut c_void) {}
 
@@ -69,6 +69,30 @@ pub(crate) const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
 pub(crate) const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
 /// The codes of calls that no mode forbids.
 pub(crate) const NEVER: [u32; 6] = [0; 6];
+
+/// Synchronous copies and fills in a default stream of the thread fail while the stream captures.
+#[test]
+fn calls_in_a_capturing_default_stream() {
+    // In a process of its own, because a capture in global mode forbids some calls in all threads.
+    child!("calls_in_a_capturing_default_stream", {
+        let s = Steps::new();
+        let (data, word) = (s.data, 0_u32);
+        let from = (&raw const word).cast::<c_void>();
+        let calls: [&dyn Fn() -> CUresult; 3] = [
+            &|| call!(cuMemsetD32_v2_ptds(data, 1, 1)),
+            &|| call!(cuMemcpyDtoD_v2_ptds(data, data + 8, 4)),
+            &|| call!(cuMemcpyHtoD_v2_ptds(data, from, 4)),
+        ];
+        for mode in 0..3 {
+            for (index, call) in calls.iter().enumerate() {
+                ok!(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CUstreamCaptureMode(mode)));
+                let codes = (call().0, end_code(CU_STREAM_PER_THREAD));
+                assert_eq!(codes, (900, 901), "mode {mode}, call {index}");
+            }
+        }
+        ok!(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    });
+}
 
 #[test]
 fn calls_while_a_stream_captures() {

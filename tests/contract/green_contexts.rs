@@ -232,6 +232,30 @@ fn a_descriptor_takes_parts_of_any_splits() {
     }
 }
 
+/// Attaching and detaching concern the primary context, so a green context cannot be detached.
+#[test]
+fn a_green_context_is_not_detached() {
+    if !has_green_contexts() {
+        return;
+    }
+    let primary = Primary::new();
+    let mut c = Codes::new();
+    let (mut part, mut own, mut attached) = (device(), null_mut(), null_mut());
+    let green = green(&mut part);
+    ok!(cuCtxFromGreenCtx(&raw mut own, green));
+    ok!(cuCtxPushCurrent(own));
+    is!(c, 0, cuCtxAttach(&raw mut attached, 0));
+    assert_ne!(attached, own);
+    is!(c, 201, cuCtxDetach(own));
+    let mut address = 0;
+    is!(c, 0, cuMemAlloc(&raw mut address, 4));
+    is!(c, 0, cuMemFree(address));
+    is!(c, 0, cuCtxSynchronize());
+    ok!(cuCtxPopCurrent(null_mut()));
+    is!(c, 0, cuGreenCtxDestroy(green));
+    drop(primary);
+}
+
 #[test]
 fn wrong_resources_are_refused() {
     if !has_green_contexts() {

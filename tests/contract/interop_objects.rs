@@ -194,6 +194,20 @@ fn core_dumps_can_be_configured() {
         assert_eq!(settings.enabled_on_exception(), Ok(false));
         let unknown = settings.get(sys::CUcoredumpSettings(99));
         assert_eq!(unknown.map_err(|e| e.code()), Err(INVALID));
+        // The driver accepts names of up to 1,024 bytes, with the NUL.
+        for setting in [
+            sys::CUcoredumpSettings::CU_COREDUMP_FILE,
+            sys::CUcoredumpSettings::CU_COREDUMP_PIPE,
+        ] {
+            for (mut bytes, code) in [(2, 0), (1024, 0), (1025, 1), (4096, 1)] {
+                let mut name = vec![b'a'; bytes];
+                name[bytes - 1] = 0;
+                // SAFETY: the name has that many bytes and ends with a NUL.
+                let set =
+                    unsafe { sys::cuCoredumpSetAttributeGlobal(setting, name.as_mut_ptr().cast(), &raw mut bytes) };
+                assert_eq!(set.0, code, "{setting:?}, {} bytes", name.len());
+            }
+        }
     });
 }
 

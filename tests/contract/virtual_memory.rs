@@ -263,7 +263,7 @@ fn mappings_of_one_memory_share_its_contents() {
 
 #[test]
 fn access_is_set_and_queried() {
-    let _gpu = Gpu::new();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
     let (base, handle) = (reserve(4 * GRANULE), create(2 * GRANULE));
     ok!(cuMemMap(base, 2 * GRANULE, 0, handle, 0));
@@ -288,6 +288,13 @@ fn access_is_set_and_queried() {
     lower_access(base, 2 * GRANULE, 1);
     ok!(cuMemGetAccess(&raw mut flags, &raw const location, base));
     assert_eq!(flags, 1);
+    // Copies and fills of read-only memory fail, and the context stays usable.
+    let plain = gpu.alloc(4);
+    is!(c, 1, cuMemcpyHtoD(base + 4, host, 4));
+    is!(c, 1, cuMemcpyDtoD(base + 4, plain, 4));
+    is!(c, 1, cuMemsetD32(base + 4, 7, 1));
+    is!(c, 0, cuMemcpyDtoD(plain, base + 4, 4));
+    assert_eq!(gpu.read::<u32>(plain, 1), [5]);
     word = 0;
     is!(c, 0, cuMemcpyDtoH(host, base + 4, 4));
     assert_eq!(word, 5);
