@@ -72,14 +72,12 @@ fn multiply(file: &mut RegFile, call: &MatrixInst, mma: &Mma, mask: Mask) {
     let (k, columns) = extent(shape, MatrixPart::B);
     let column = |j: usize| (0..k).map(move |x| x * columns + j);
     let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
-    match (metadata, mma.a) {
-        (Some(metadata), _) => {
-            let places = sparse::places(file, metadata, mma);
-            product::add_sparse(mma, &a, &by_columns, &mut c, &places);
-        }
-        (None, Type::E4M3 | Type::E5M2) => product::add_small(mma, &a, &by_columns, &mut c),
-        (None, _) => product::add(mma, &a, &by_columns, &mut c),
-    }
+    let places = metadata.map(|metadata| sparse::places(file, metadata, mma));
+    let add = match mma.a {
+        Type::E4M3 | Type::E5M2 => product::add_small,
+        _ => product::add,
+    };
+    add(mma, &a, &by_columns, &mut c, places.as_deref());
     scatter(file, &call.dsts, (shape, MatrixPart::C, mma.d, wmma), mask, &c);
 }
 

@@ -122,10 +122,7 @@ pub(super) fn run(
     } else {
         vec![0; ROWS * usize::from(n)]
     };
-    match places {
-        Some(places) => product::add_sparse(&mma, &a, &b, &mut c, &places),
-        None => product::add(&mma, &a, &b, &mut c),
-    }
+    product::add(&mma, &a, &b, &mut c, places.as_deref());
     let part = (mma.shape, MatrixPart::C, mma.d, false);
     scatter(file, &call.dsts, part, mask, &c);
     Ok(())
