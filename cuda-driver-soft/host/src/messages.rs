@@ -3,10 +3,10 @@
 //! A callback may call the driver, and a message may be written while the driver holds locks. So messages are delivered
 //! later, when a call of the thread that wrote them has failed: see [`deliver`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The number of messages that the log keeps. A thread also queues at most so many for the callbacks.
@@ -23,6 +23,8 @@ struct Messages {
     count: usize,
     callbacks: Vec<(usize, Callback)>,
     last_callback: usize,
+    /// The numbers of the callbacks that run now, each with the thread that runs it.
+    running: Vec<(usize, u64)>,
 }
 
 impl Messages {
@@ -31,6 +33,7 @@ impl Messages {
         count: 0,
         callbacks: Vec::new(),
         last_callback: 0,
+        running: Vec::new(),
     };
 }
 
@@ -42,16 +45,35 @@ static OF_CHILD: Mutex<Messages> = Mutex::new(Messages::NONE);
 /// not exist in the child.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Signalled when a callback returns.
+static RETURNED: Condvar = Condvar::new();
+
 /// Chooses the log of a forked child: its copy of the parent's log, or an empty one if the lock was held at the fork.
 /// Does not wait for a lock.
 pub fn mark_forked() {
-    let held = matches!(MESSAGES.try_lock(), Err(TryLockError::WouldBlock));
-    LOST.store(held, Relaxed);
+    let log = match MESSAGES.try_lock() {
+        Ok(log) => Some(log),
+        Err(TryLockError::Poisoned(log)) => Some(log.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    LOST.store(log.is_none(), Relaxed);
+    if let Some(mut log) = log {
+        // The other threads do not exist in the child, so their callbacks never return.
+        log.running.retain(|(_, thread)| *thread == this_thread());
+    }
 }
 
 thread_local! {
     /// Messages of this thread's calls that have not reached the callbacks.
     static UNDELIVERED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// Its address identifies the thread: each live thread has its own. Without a destructor, it is there until the
+    /// thread has ended.
+    static HERE: Cell<u8> = const { Cell::new(0) };
+}
+
+/// Returns a number that no other live thread has.
+fn this_thread() -> u64 {
+    HERE.with(|here| std::ptr::from_ref(here).addr() as u64)
 }
 
 fn messages() -> MutexGuard<'static, Messages> {
@@ -99,11 +121,42 @@ pub fn deliver() {
     if written.is_empty() {
         return;
     }
-    let callbacks: Vec<Callback> = messages().callbacks.iter().map(|(_, call)| call.clone()).collect();
+    let numbers: Vec<usize> = messages().callbacks.iter().map(|(number, _)| *number).collect();
     for message in written {
-        for call in &callbacks {
-            call(&message);
+        for number in &numbers {
+            // A callback that was unregistered meanwhile receives no more messages.
+            if let Some(running) = Running::begin(*number) {
+                (running.call)(&message);
+            }
         }
+    }
+}
+
+/// A callback that this thread runs.
+struct Running {
+    number: usize,
+    call: Callback,
+}
+
+impl Running {
+    /// Begins to run a callback; returns `None` if it is not registered.
+    fn begin(number: usize) -> Option<Running> {
+        let mut messages = messages();
+        let (_, call) = messages.callbacks.iter().find(|(n, _)| *n == number)?;
+        let call = call.clone();
+        messages.running.push((number, this_thread()));
+        Some(Running { number, call })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut messages = messages();
+        let ours = (self.number, this_thread());
+        if let Some(at) = messages.running.iter().rposition(|running| *running == ours) {
+            messages.running.swap_remove(at);
+        }
+        RETURNED.notify_all();
     }
 }
 
@@ -116,12 +169,23 @@ pub fn register(callback: Callback) -> usize {
     number
 }
 
-/// Unregisters a callback. Returns false if no callback has this number.
+/// Unregisters a callback, and waits until no thread runs it any more, unless this thread does. Returns false if no
+/// callback has this number. The caller must hold no lock.
 pub fn unregister(number: usize) -> bool {
     let mut messages = messages();
-    let before = messages.callbacks.len();
-    messages.callbacks.retain(|(n, _)| *n != number);
-    messages.callbacks.len() < before
+    let Some(at) = messages.callbacks.iter().position(|(n, _)| *n == number) else {
+        return false;
+    };
+    let removed = messages.callbacks.remove(at);
+    let is_inside = messages.running.contains(&(number, this_thread()));
+    if !is_inside {
+        messages = RETURNED
+            .wait_while(messages, |log| log.running.iter().any(|(n, _)| *n == number))
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+    drop(messages);
+    drop(removed);
+    true
 }
 
 /// Returns the number of messages since the process started.
@@ -170,11 +234,9 @@ struct Stamp {
 impl Stamp {
     fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // The address identifies the thread: each live thread has this thread-local at another address.
-        let thread = UNDELIVERED.try_with(|list| std::ptr::from_ref(list).addr() as u64);
         Stamp {
             milliseconds: since.as_millis() as u64 % 86_400_000,
-            thread: thread.unwrap_or(0),
+            thread: this_thread(),
         }
     }
 }
@@ -241,5 +303,47 @@ mod tests {
             has("a message before the fork") && has("a message of the child")
         });
         assert_eq!(status, 42);
+    }
+
+    #[test]
+    fn no_callback_runs_after_it_is_unregistered() {
+        use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+        use std::sync::mpsc;
+        use std::time::Duration;
+
+        let ended = Arc::new(AtomicBool::new(false));
+        let (started, starts) = mpsc::channel();
+        let sets_ended = ended.clone();
+        let number = register(Arc::new(move |text| {
+            if text == "slow" {
+                started.send(()).unwrap();
+                // Gives the other thread time to return too early.
+                std::thread::sleep(Duration::from_millis(100));
+                sets_ended.store(true, SeqCst);
+            }
+        }));
+        let writer = std::thread::spawn(|| {
+            add("slow");
+            deliver();
+        });
+        starts.recv().unwrap();
+        assert!(unregister(number) && ended.load(SeqCst));
+        writer.join().unwrap();
+
+        // From within the callback, the call does not wait, and the second message is not delivered.
+        let calls = Arc::new(AtomicUsize::new(0));
+        let own = Arc::new(AtomicUsize::new(0));
+        let (count, of) = (calls.clone(), own.clone());
+        let number = register(Arc::new(move |text| {
+            if text == "twice" {
+                assert_eq!(unregister(of.load(SeqCst)), count.fetch_add(1, SeqCst) == 0);
+            }
+        }));
+        own.store(number, SeqCst);
+        add("twice");
+        add("twice");
+        deliver();
+        assert_eq!(calls.load(SeqCst), 1);
+        assert!(!unregister(number));
     }
 }
