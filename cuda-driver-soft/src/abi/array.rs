@@ -72,7 +72,7 @@ impl ByteCopy {
     fn copy(self, to: Side, from: Side) -> Result<()> {
         let stream = match self.waits {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
-            Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
+            _ => stream::for_capture(self.stream as usize, self.mode)?,
         };
         // Even a copy of 0 bytes must not have a NULL array or host pointer.
         for side in [&to, &from] {

@@ -13,7 +13,6 @@ use super::copy::unified_place;
 use super::exports;
 use super::managed::location_of;
 use crate::call::{stream, submit};
-use crate::object::place::MemoryPlace;
 use crate::object::stream::{NullStream, StreamRef};
 use crate::object::{array, context, managed};
 use crate::operation::copy::Waits;
@@ -67,12 +66,12 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
     })
 }
 
-/// Returns true if the source must be read before the call returns; `CUDA_ERROR_INVALID_VALUE` for an unknown order.
-fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
+/// Returns what a copy with this order waits for; `CUDA_ERROR_INVALID_VALUE` for an unknown order.
+fn waits_of(order: CUmemcpySrcAccessOrder) -> Result<Waits> {
     use CUmemcpySrcAccessOrder as Order;
     match order {
-        Order::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM | Order::CU_MEMCPY_SRC_ACCESS_ORDER_ANY => Ok(false),
-        Order::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL => Ok(true),
+        Order::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM | Order::CU_MEMCPY_SRC_ACCESS_ORDER_ANY => Ok(Waits::Asynchronous),
+        Order::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL => Ok(Waits::UntilRead),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
@@ -101,7 +100,7 @@ impl Batch {
         if attributes.iter().any(|a| a.flags & !FLAGS != 0) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let orders = attributes.iter().map(|a| reads_now(a.srcAccessOrder));
+        let orders = attributes.iter().map(|a| waits_of(a.srcAccessOrder));
         let orders = orders.collect::<Result<Vec<_>>>()?;
         let mut copies = Vec::new();
         for (i, ((to, from), size)) in to.zip(from).zip(sizes).enumerate() {
@@ -113,20 +112,11 @@ impl Batch {
             to.check_writable()?;
             copies.push((to, from, size as u64, orders[entry(i)]));
         }
-        for (i, (to, from, bytes, now)) in copies.into_iter().enumerate() {
+        for (i, (to, from, bytes, waits)) in copies.into_iter().enumerate() {
             *which = i;
-            one(to, from, bytes, now, stream)?;
+            submit::copy(to, from, bytes, stream, waits)?;
         }
         Ok(())
-    }
-}
-
-/// Submits one copy. If `now` is true, reads its source before the call returns.
-fn one(to: MemoryPlace, from: MemoryPlace, bytes: u64, now: bool, stream: &StreamRef) -> Result<()> {
-    if now {
-        submit::copy_snapshot(to, from, bytes, stream)
-    } else {
-        submit::copy(to, from, bytes, stream, Waits::Asynchronous)
     }
 }
 
@@ -199,13 +189,12 @@ struct BoxCopy {
     to: Side,
     from: Side,
     extent: Extent,
-    /// True if the source must be read before the call returns.
-    now: bool,
+    waits: Waits,
 }
 
 impl BoxCopy {
     fn read(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<BoxCopy> {
-        let now = reads_now(op.srcAccessOrder)?;
+        let waits = waits_of(op.srcAccessOrder)?;
         // With an array, widths are in texels; between addresses, in bytes.
         let element = match (element_bytes(&op.dst)?, element_bytes(&op.src)?) {
             (Some(to), Some(from)) if to != from => return Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -224,17 +213,17 @@ impl BoxCopy {
         let host = c.host_at();
         to.region(extent, &host)?.locate()?.place.check_writable()?;
         from.region(extent, &host)?.locate()?;
-        Ok(BoxCopy { to, from, extent, now })
+        Ok(BoxCopy {
+            to,
+            from,
+            extent,
+            waits,
+        })
     }
 
-    /// Submits the copy; waits for it if the source must be read before the call returns.
+    /// Submits the copy.
     fn run(&self, c: Caller, stream: &StreamRef) -> Result<()> {
-        let host = c.host_at();
-        submit::copy_box(self.to, self.from, self.extent, stream, Waits::Asynchronous, host)?;
-        if self.now {
-            stream.drain();
-        }
-        Ok(())
+        submit::copy_box(self.to, self.from, self.extent, stream, self.waits, c.host_at())
     }
 }
 
@@ -374,17 +363,12 @@ exports! {
     ) {
         let stream = stream::for_work(hstream as usize, mode)?;
         let attributes = c.read(attributes.cast_const())?;
-        let now = reads_now(attributes.srcAccessOrder)?;
+        let waits = waits_of(attributes.srcAccessOrder)?;
         if attributes.flags & !FLAGS != 0 || size == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        one(
-            unified_place(c, to, size)?,
-            unified_place(c, from, size)?,
-            size as u64,
-            now,
-            &stream,
-        )
+        let (to, from) = (unified_place(c, to, size)?, unified_place(c, from, size)?);
+        submit::copy(to, from, size as u64, &stream, waits)
     }
 
     fn cuMemcpy3DBatchAsync_v2 | cuMemcpy3DBatchAsync_v2_ptsz [c, mode] (

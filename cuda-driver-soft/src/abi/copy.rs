@@ -38,7 +38,7 @@ impl LinearCopy {
     fn run(self) -> Result<()> {
         let stream = match self.waits {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
-            Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
+            _ => stream::for_capture(self.stream as usize, self.mode)?,
         };
         let bytes = self.bytes as u64;
         submit::copy_row(self.to, self.from, bytes, &stream, self.waits, self.c.host_at())

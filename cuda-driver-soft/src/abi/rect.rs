@@ -46,7 +46,7 @@ fn run(
 ) -> Result<()> {
     let stream = match waits {
         Synchronous => stream::for_work(hstream as usize, mode)?,
-        Asynchronous => stream::for_capture(hstream as usize, mode)?,
+        _ => stream::for_capture(hstream as usize, mode)?,
     };
     let sides = sides()?;
     submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, c.host_at())

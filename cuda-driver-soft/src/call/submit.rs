@@ -82,9 +82,13 @@ fn context_waits(stream: &StreamRef, waits: Waits) -> bool {
     waits == Waits::Synchronous && stream.context.is_synchronous()
 }
 
-/// Returns true if a copy is staged, because it can be and would otherwise wait for other work. A synchronous copy
-/// first waits for the work of its stream, as with driver 580, but not for the events that `cuCtxWaitEvent` has named.
+/// Returns true if a copy is staged, because the call must read the source, or because it can be and would otherwise
+/// wait for other work. A synchronous copy first waits for the work of its stream, as with driver 580, but not for the
+/// events that `cuCtxWaitEvent` has named.
 fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<bool> {
+    if waits == Waits::UntilRead {
+        return Ok(true);
+    }
     if !can_be_staged(to, from, bytes) || stream.starts_at_once() || context_waits(stream, waits) {
         return Ok(false);
     }
@@ -148,7 +152,7 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
             let staged = Staged::bytes(&from, bytes)?;
             let task = move || staged.write(&to);
             let used = (Ordered::copy(bytes), || span(&to, bytes, true));
-            run(&[to], task, cost(bytes), stream, false, job, used)
+            run(&[to], task, cost(bytes), stream, to.is_pageable(), job, used)
         }
         _ => {
             let wait = host_waits(&to, &from, waits) || context_waits(stream, waits);
@@ -158,17 +162,6 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
             run(&places, task, cost(bytes), stream, wait, job, used)
         }
     }
-}
-
-/// Reads the source now, before the stream's pending work, and writes the copy in stream order.
-pub(crate) fn copy_snapshot(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &StreamRef) -> Result<()> {
-    to.check_writable()?;
-    let staged = Staged::bytes(&from, bytes)?;
-    let wait = to.is_pageable();
-    let task = move || staged.write(&to);
-    let job = || timeline::submit_copy(&to, &from, bytes, stream);
-    let used = (Ordered::copy(bytes), || span(&to, bytes, true));
-    run(&[to], task, cost(bytes), stream, wait, job, used)
 }
 
 /// Copies a box. `host` turns an address and a length into memory of the program, which the caller keeps valid.
@@ -193,21 +186,24 @@ pub(crate) fn copy_box(
     );
     to.place.check_writable()?;
     let bytes = extent.bytes();
-    if !to.faults() && is_staged(&to.place, &from.place, bytes, stream, waits)? {
+    let reads_fault = from.faults();
+    let can_be_staged = !reads_fault && (!to.faults() || waits == Waits::UntilRead);
+    if can_be_staged && is_staged(&to.place, &from.place, bytes, stream, waits)? {
         let staged = Staged::rows(&from, extent)?;
         let job = || timeline::submit_copy(&to.place, &from.place, bytes, stream);
         let used = (Ordered::copy(bytes), || to.spans(extent, true));
         let target = to.clone();
         let task = move || staged.write_rows(&target, extent);
-        return run(&[to.place], task, cost(bytes), stream, false, job, used);
+        let wait = to.place.is_pageable();
+        return run(&[to.place], task, cost(bytes), stream, wait, job, used);
     }
-    let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits);
+    let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits) || waits == Waits::UntilRead;
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
     // An access to absent memory of an array with deferred mapping is a fault, so the copy runs as a task of the stream
     // even if the call waits. Such a call returns the fault if the source has deferred mapping; otherwise, a later call
     // does.
-    let (faults, reports) = (to.faults() || from.faults(), from.faults());
+    let faults = to.faults() || reads_fault;
     let task = move || copy_rows(&to, &from, extent);
     let job = || timeline::submit_copy(&places[0], &places[1], bytes, stream);
     let used = || [writes.spans(extent, true), reads.spans(extent, false)].concat();
@@ -216,7 +212,7 @@ pub(crate) fn copy_box(
     if wait && faults {
         stream.drain();
     }
-    if wait && reports { observe_fault() } else { Ok(()) }
+    if wait && reads_fault { observe_fault() } else { Ok(()) }
 }
 
 /// Sets memory. As documented, a synchronous call waits if the memory is page-locked or managed or has

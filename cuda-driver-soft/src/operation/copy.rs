@@ -22,6 +22,8 @@ pub(crate) enum Waits {
     Synchronous,
     /// The `…Async` calls.
     Asynchronous,
+    /// Asynchronous copies with `CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`, which read the source in the call.
+    UntilRead,
 }
 
 /// Returns true if the host waits for a copy that is not staged: if one side is pageable memory, or if the call is

@@ -230,14 +230,30 @@ impl Located {
         (0..extent.depth).flat_map(move |z| (0..extent.height).map(move |y| z * slice + y * pitch))
     }
 
-    /// Appends the rows of a box in pageable memory to a vector, without gaps.
-    pub(crate) fn append_rows(&self, extent: Extent, to: &mut Vec<u8>) {
-        if let MemoryPlace::Host(range) = self.place {
-            for start in self.starts(extent) {
-                range.part(start as usize, extent.width as usize).append_to(to);
+    /// Appends the rows of a box to a vector, without gaps.
+    pub(crate) fn append_rows(&self, extent: Extent, to: &mut Vec<u8>) -> RangeResult {
+        self.place.check_still_there()?;
+        for start in self.starts(extent) {
+            let mut done = 0;
+            while done < extent.width {
+                let (source, piece) = self.bytes(start + done, extent.width - done)?;
+                match source {
+                    Bytes::Device(address) => append(address, piece, to)?,
+                    Bytes::Host(range) => range.append_to(to),
+                    Bytes::Absent => to.resize(to.len() + piece as usize, 0),
+                }
+                done += piece;
             }
         }
+        Ok(())
     }
+}
+
+/// Appends bytes at a device address to a vector.
+pub(super) fn append(address: u64, bytes: u64, to: &mut Vec<u8>) -> RangeResult {
+    let start = to.len();
+    to.resize(start + bytes as usize, 0);
+    address_space().read(address, &mut to[start..])
 }
 
 /// Copies a box row by row.

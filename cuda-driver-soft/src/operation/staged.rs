@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
-use crate::operation::region::{Extent, Located, write_rows};
+use crate::operation::region::{Extent, Located, append, write_rows};
 use crate::state::error::{Error, Result};
 use engine::memory::address_space;
 
@@ -42,8 +42,7 @@ impl Staged {
         match from {
             MemoryPlace::Host(host) => host.append_to(&mut staged.0),
             MemoryPlace::Device(_, address) => {
-                staged.0.resize(bytes as usize, 0);
-                let read = address_space().read(*address, &mut staged.0);
+                let read = append(*address, bytes, &mut staged.0);
                 read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
             }
             MemoryPlace::Tiles(_) => return Err(Error::CUDA_ERROR_INVALID_VALUE),
@@ -51,10 +50,11 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Reads the rows of a box in pageable memory.
+    /// Reads the rows of a box.
     pub(crate) fn rows(from: &Located, extent: Extent) -> Result<Staged> {
         let mut staged = Staged::with_room_for(extent.bytes())?;
-        from.append_rows(extent, &mut staged.0);
+        let read = from.append_rows(extent, &mut staged.0);
+        read.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         Ok(staged)
     }
 

@@ -1,6 +1,7 @@
 //! Tests of memory: allocation, copies, fills, page-locked memory, attributes of pointers, and refused calls.
 
 use crate::common::{Context, check, cuda, expect, in_child, lacks_software, software};
+use crate::stream::{Door, hold};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -383,6 +384,96 @@ fn rectangles_and_boxes() {
     }
 }
 
+/// Returns an operand of a batch of box copies: contiguous memory.
+fn operand(address: u64) -> CUmemcpy3DOperand {
+    let mut operand = CUmemcpy3DOperand {
+        type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
+        ..CUmemcpy3DOperand::default()
+    };
+    operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
+        ptr: address,
+        ..CUmemcpy3DOperand_st__op__ptr::default()
+    };
+    operand
+}
+
+/// Copies whose source is read during the call do not wait for the stream: the source may then change.
+#[test]
+fn copies_of_boxes_read_their_source_in_the_call() {
+    // NVIDIA's driver may wait, or read the source later if it can.
+    if lacks_software() {
+        return;
+    }
+    let (cuda, _context) = (cuda(), Context::new());
+    let door = Door::default();
+    let (mut host, device, array, to) = ([1_u8; 64], alloc(64), byte_array(), alloc(192));
+    let (mut stream, mut failed, mut back) = (null_mut(), 0, [9_u8; 192]);
+    let mut in_array = CUmemcpy3DOperand {
+        type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY,
+        ..CUmemcpy3DOperand::default()
+    };
+    in_array.op.array.array = array;
+    let mut copies = [operand(host.as_ptr() as u64), operand(device), in_array].map(|src| CUDA_MEMCPY3D_BATCH_OP {
+        src,
+        srcAccessOrder: CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,
+        ..CUDA_MEMCPY3D_BATCH_OP::default()
+    });
+    for (i, copy) in copies.iter_mut().enumerate() {
+        copy.dst = operand(to + 64 * i as u64);
+        (copy.extent.width, copy.extent.height, copy.extent.depth) = (16, 4, 1);
+    }
+    unsafe {
+        check(cuda.cuStreamCreate(&mut stream, CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+        check(cuda.cuMemsetD8(device, 2, 64));
+        fill_array(array, 3);
+        check(cuda.cuCtxSynchronize());
+        hold(stream, &door);
+        check(cuda.cuMemcpy3DBatchAsync(3, copies.as_mut_ptr(), &mut failed, 0, stream));
+        expect(cuda.cuStreamQuery(stream), 600);
+        host = [4; 64];
+        std::hint::black_box(&mut host);
+        check(cuda.cuMemsetD8(device, 4, 64));
+        fill_array(array, 4);
+        check(cuda.cuStreamSynchronize(null_mut()));
+        door.open();
+        check(cuda.cuStreamSynchronize(stream));
+        check(cuda.cuMemcpyDtoH(back.as_mut_ptr().cast(), to, 192));
+        assert_eq!(back[..], [[1; 64], [2; 64], [3; 64]].concat());
+        check(cuda.cuStreamDestroy(stream));
+        check(cuda.cuArrayDestroy(array));
+        check(cuda.cuMemFree(device));
+        check(cuda.cuMemFree(to));
+    }
+}
+
+/// Creates an array of 4 rows of 16 bytes.
+fn byte_array() -> CUarray {
+    let mut array = null_mut();
+    let descriptor = CUDA_ARRAY_DESCRIPTOR {
+        Width: 16,
+        Height: 4,
+        Format: CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8,
+        NumChannels: 1,
+    };
+    check(unsafe { cuda().cuArrayCreate(&mut array, &descriptor) });
+    array
+}
+
+/// Fills an array of 4 rows of 16 bytes.
+fn fill_array(array: CUarray, value: u8) {
+    let bytes = [value; 64];
+    let copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: bytes.as_ptr().cast(),
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: array,
+        WidthInBytes: 16,
+        Height: 4,
+        ..CUDA_MEMCPY2D::default()
+    };
+    check(unsafe { cuda().cuMemcpy2D(&copy) });
+}
+
 #[test]
 fn a_batch_with_a_wrong_box_copies_nothing() {
     // It is not known if NVIDIA's driver has begun the copies before the wrong one.
@@ -391,17 +482,6 @@ fn a_batch_with_a_wrong_box_copies_nothing() {
     }
     let (cuda, _context) = (cuda(), Context::new());
     let (from, to) = (alloc(64), alloc(64));
-    let operand = |address| {
-        let mut operand = CUmemcpy3DOperand {
-            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
-            ..CUmemcpy3DOperand::default()
-        };
-        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
-            ptr: address,
-            ..CUmemcpy3DOperand_st__op__ptr::default()
-        };
-        operand
-    };
     let copy = |width| {
         let mut op = CUDA_MEMCPY3D_BATCH_OP {
             src: operand(from),
