@@ -24,10 +24,6 @@ pub(crate) fn unload(handle: usize) -> Result<()> {
     if lookup::module(handle)?.of_library {
         return Err(Error::CUDA_ERROR_NOT_PERMITTED);
     }
-    unload_after_work(handle)
-}
-
-fn unload_after_work(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     let module = module::get(handle)?;
     if let Some(context) = module.context.upgrade() {
@@ -51,14 +47,17 @@ pub(crate) fn unload_library(handle: usize) -> Result<()> {
     capture::check_unsafe()?;
     gate::healthy()?;
     let library = library::get(handle)?;
+    // From here on, all modules are removed, even if a fault occurs or another thread begins a capture.
+    let mut done = Ok(());
     for module in library::remove_parts(&library) {
-        match unload_after_work(module) {
-            // Another thread has ended the module's context, and the module with it.
-            Err(Error::CUDA_ERROR_INVALID_HANDLE) => {}
-            other => other?,
+        if let Some(context) = module.context.upgrade() {
+            context.drain();
+            done = observe_fault();
         }
+        // Fails if another thread has ended the module's context, and the module with it.
+        let _ = module::remove(&module);
     }
-    library::remove(handle)
+    library::remove(handle).and(done)
 }
 
 #[cfg(test)]

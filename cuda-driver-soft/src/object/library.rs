@@ -82,8 +82,8 @@ pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result
     Ok(library.handle)
 }
 
-/// Removes the kernels of a library that is unloaded, and returns the handles of its loaded modules.
-pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
+/// Removes the kernels of a library that is unloaded, and returns its loaded modules.
+pub(crate) fn remove_parts(library: &Library) -> Vec<Arc<Module>> {
     let unloaded = LibraryState {
         is_unloaded: true,
         ..LibraryState::default()
@@ -93,7 +93,7 @@ pub(crate) fn remove_parts(library: &Library) -> Vec<usize> {
         let _ = KERNELS.remove(*kernel);
     }
     let modules = state.modules.into_values();
-    modules.filter(|m| module::table().get(*m).is_ok()).collect()
+    modules.filter_map(|handle| module::table().get(handle).ok()).collect()
 }
 
 /// Removes a library whose kernels and modules are already removed.
@@ -320,8 +320,9 @@ mod tests {
         let used = library.state().use_module(context.id(), &second);
         assert_eq!(used.map(|used| used.handle), Ok(module));
         module::remove(&second).unwrap();
-        assert_eq!(remove_parts(&library), [module]);
-        module::remove(&module::get(module).unwrap()).unwrap();
+        let parts = remove_parts(&library);
+        assert_eq!(parts.iter().map(|part| part.handle).collect::<Vec<_>>(), [module]);
+        module::remove(&parts[0]).unwrap();
         // A thread that found the library before the unloading loads a module and looks for a kernel after it.
         let late = library.module_in(&context).map(|module| module.handle);
         assert_eq!(late, Err(Error::CUDA_ERROR_INVALID_HANDLE));

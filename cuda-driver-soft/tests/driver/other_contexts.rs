@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -273,4 +274,60 @@ fn arrays_are_destroyed_after_copies_by_another_context() {
             assert_eq!(pinned.cast::<u32>().read(), word, "end {number}");
         }
     }
+}
+
+/// A host function that another thread lets begin and end.
+unsafe extern "system" fn meet(barrier: *mut c_void) {
+    let barrier = unsafe { &*barrier.cast::<Barrier>() };
+    // Gives the unloading call time to check that no capture forbids it.
+    std::thread::sleep(Duration::from_millis(200));
+    barrier.wait();
+    barrier.wait();
+}
+
+#[test]
+fn a_library_is_unloaded_from_all_contexts_even_if_a_capture_begins() {
+    if lacks_software() {
+        return;
+    }
+    // In a child: the capture forbids calls in all threads of the process.
+    let test = "other_contexts::a_library_is_unloaded_from_all_contexts_even_if_a_capture_begins";
+    in_child(test, &[], || {
+        let (cuda, text) = (cuda(), std::ffi::CString::new(KERNELS).unwrap());
+        let (barrier, mut library) = (Barrier::new(2), null_mut());
+        let contexts = [Context::new(), Context::new()];
+        let mut modules = [null_mut(); 2];
+        unsafe {
+            let (none, image) = (null_mut(), text.as_ptr().cast());
+            check(cuda.cuLibraryLoadData(&mut library, image, none, null_mut(), 0, null_mut(), null_mut(), 0));
+            for (module, context) in modules.iter_mut().zip(&contexts).rev() {
+                check(cuda.cuCtxSetCurrent(context.0));
+                check(cuda.cuLibraryGetModule(module, library));
+            }
+            check(cuda.cuLaunchHostFunc(null_mut(), Some(meet), (&raw const barrier).cast_mut().cast()));
+        }
+        let (context, shared) = (contexts[0].0 as usize, &barrier);
+        std::thread::scope(|scope| {
+            scope.spawn(move || unsafe {
+                let (mut stream, mut graph) = (null_mut(), null_mut());
+                check(cuda.cuCtxSetCurrent(context as CUcontext));
+                check(cuda.cuStreamCreate(&mut stream, 1));
+                shared.wait();
+                check(cuda.cuStreamBeginCapture(stream, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL));
+                shared.wait();
+                shared.wait();
+                check(cuda.cuStreamEndCapture(stream, &mut graph));
+            });
+            let unloaded = unsafe { cuda.cuLibraryUnload(library) };
+            shared.wait();
+            check(unloaded);
+        });
+        for module in modules {
+            let mut function = null_mut();
+            expect(
+                unsafe { cuda.cuModuleGetFunction(&mut function, module, c"object".as_ptr()) },
+                400,
+            );
+        }
+    });
 }
