@@ -59,14 +59,19 @@ fn main() -> ExitCode {
 /// that call `dlopen` may look for that name.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// Returns a folder that contains the driver and nothing else. An installed folder that has the first of [`NAMES`] is
-/// used as it is. For a build, the folder is created, with a link for each of these names.
+/// Returns a folder that contains the driver under each of [`NAMES`], and nothing else. To an installed folder with the
+/// first of these names, this adds a link for the other if it is missing. For a build, the folder is created, with a
+/// link for each name.
 fn folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
     let beside = program.parent().ok_or("the path of soft-cuda has no parent folder")?;
     let installed = beside.join("../lib/soft-cuda");
-    if installed.join(NAMES[0]).is_file() {
+    let [first, second] = NAMES.map(|name| installed.join(name));
+    if first.is_file() {
+        if !second.exists() {
+            link(Path::new(NAMES[0]), &second)?;
+        }
         return Ok(installed);
     }
     // Cargo puts the library next to this program, or in `deps` for tests.
@@ -81,34 +86,46 @@ fn folder() -> Result<PathBuf, String> {
              libraries; after it, copy the `libcuda.so` of a build to {}",
             beside.display(),
             installed.display(),
-            installed.join(NAMES[0]).display()
+            first.display()
         )
     })?;
     let folder = beside.join("soft-cuda-lib");
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     for name in NAMES {
-        let link = folder.join(name);
-        if std::fs::read_link(&link).ok().as_deref() != Some(library.as_path()) {
-            replace(library, &link).map_err(|error| format!("cannot create {}: {error}", link.display()))?;
+        let place = folder.join(name);
+        if std::fs::read_link(&place).ok().as_deref() != Some(library.as_path()) {
+            link(library, &place)?;
         }
     }
     Ok(folder)
 }
 
-/// Makes `link` point to `library` atomically, because other processes may do the same at the same time.
+/// Makes `place` a link to `library`, which is absolute or relative to the folder of `place`.
+fn link(library: &Path, place: &Path) -> Result<(), String> {
+    replace(library, place).map_err(|error| {
+        format!(
+            "cannot create {}, a link to {}: {error}",
+            place.display(),
+            library.display()
+        )
+    })
+}
+
+/// Works atomically, because other processes may do the same at the same time.
 #[cfg(unix)]
-fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
-    let mut fresh = link.as_os_str().to_owned();
+fn replace(library: &Path, place: &Path) -> std::io::Result<()> {
+    let mut fresh = place.as_os_str().to_owned();
     fresh.push(format!(".{}", std::process::id()));
     // An earlier process with this id may have left the file behind if it was killed here.
     _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(library, &fresh)?;
-    std::fs::rename(&fresh, link)
+    std::fs::rename(&fresh, place)
 }
 
 #[cfg(not(unix))]
-fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
-    std::fs::copy(library, link).map(|_| ())
+fn replace(library: &Path, place: &Path) -> std::io::Result<()> {
+    let library = place.parent().unwrap_or(Path::new("")).join(library);
+    std::fs::copy(library, place).map(|_| ())
 }
 
 fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {

@@ -150,4 +150,6 @@ fn an_installed_program_says_where_the_library_belongs() {
     let with = path();
     let folder = PathBuf::from(String::from_utf8(with.stdout).unwrap().trim());
     assert_eq!(folder.canonicalize().unwrap(), lib.canonicalize().unwrap());
+    // Programs may look for either name.
+    assert_eq!(std::fs::read(lib.join("libcuda.so")).unwrap(), b"the library");
 }
