@@ -146,6 +146,23 @@ mod tests {
         let module = library::get(handle).unwrap().module_in(&context);
         assert_eq!(module.map(|module| module.handle), Err(error));
         assert!(address_space().free_owned(context.id()).is_empty());
+        let descriptor = array::ArrayDescriptor {
+            width: 64,
+            height: 64,
+            depth: 0,
+            format: cuda_driver_sys::CUarray_format::CU_AD_FORMAT_FLOAT.0,
+            channels: 1,
+            flags: cuda_driver_sys::CUDA_ARRAY3D_SPARSE,
+        };
+        assert_eq!(array::create(&context, descriptor), Err(error));
+        assert_eq!(array::create_mipmap(&context, descriptor, 2), Err(error));
+        // An array of another context, so that only the object's own context has ended.
+        let array = array::create(&context::for_test(), descriptor)
+            .map(texture::Resource::Array)
+            .unwrap();
+        let settings = texture::TextureSettings::default();
+        assert_eq!(texture::create(&context, array, settings, None), Err(error));
+        assert_eq!(texture::create_surface(&context, array), Err(error));
     }
 
     #[test]

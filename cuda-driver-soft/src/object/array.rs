@@ -401,6 +401,8 @@ pub(crate) fn create(context: &Context, descriptor: ArrayDescriptor) -> Result<u
         memory,
         mipmap: None,
     });
+    // Checked after the insertion: the end of a context first marks it, and then removes its arrays.
+    context.check_alive().inspect_err(|_| _ = ARRAYS.remove(array.handle))?;
     Ok(array.handle)
 }
 
@@ -432,6 +434,7 @@ pub(crate) fn create_mipmap_in(
         memory,
         levels: Mutex::new(vec![None; levels as usize]),
     });
+    context.check_alive().inspect_err(|_| _ = remove_mipmap(&mipmap))?;
     Ok(mipmap.handle)
 }
 

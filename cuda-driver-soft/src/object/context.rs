@@ -280,6 +280,14 @@ impl Context {
         self.alive.load(Relaxed)
     }
 
+    /// Returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` if the context has ended.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        match self.is_alive() {
+            true => Ok(()),
+            false => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
+        }
+    }
+
     /// Returns the context that owns the objects made in this one: for a green context, the primary context.
     pub(crate) fn owner(self: Arc<Self>) -> Result<Arc<Self>> {
         match &self.parent {

@@ -79,10 +79,7 @@ pub(crate) fn instantiate(
     });
     reference::begin(&module.program);
     // Checked after the insertion: the end of a context first marks it, and then removes its modules.
-    if !context.is_alive() {
-        let _ = remove(&module);
-        return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    }
+    context.check_alive().inspect_err(|_| _ = remove(&module))?;
     if !of_library {
         leak::note("module", &TABLE, module.handle, Some(context));
     }

@@ -381,18 +381,28 @@ pub(crate) fn create(
     }
     let handle = texture::new_handle();
     let sampler = sampler(&image, &settings);
-    texture::bind(handle, Object::Texture(image, sampler));
-    objects().insert(
-        handle,
+    insert(
+        context,
+        (handle, Object::Texture(image, sampler)),
         ObjectDescriptors {
             resource,
             settings: Some(settings),
             view,
             owner: context.id(),
         },
-    );
+    )?;
     leak::note_unless_gone("texture object", handle as usize, None, move || exists(handle));
     Ok(handle)
+}
+
+/// Adds an object. Returns `CUDA_ERROR_CONTEXT_IS_DESTROYED` if another thread has ended the context.
+fn insert(context: &Context, (handle, object): (u64, Object), descriptors: ObjectDescriptors) -> Result<()> {
+    let mut objects = objects();
+    // Checked under the lock: the end of a context first marks it, and then takes the lock to remove its objects.
+    context.check_alive()?;
+    texture::bind(handle, object);
+    objects.insert(handle, descriptors);
+    Ok(())
 }
 
 /// `cuSurfObjectCreate`: accepts arrays only. Driver 580 accepts arrays without `CUDA_ARRAY3D_SURFACE_LDST`, too.
@@ -406,16 +416,16 @@ pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u6
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let handle = texture::new_handle();
-    texture::bind(handle, Object::Surface(image));
-    objects().insert(
-        handle,
+    insert(
+        context,
+        (handle, Object::Surface(image)),
         ObjectDescriptors {
             resource,
             settings: None,
             view: None,
             owner: context.id(),
         },
-    );
+    )?;
     leak::note_unless_gone("surface object", handle as usize, None, move || exists(handle));
     Ok(handle)
 }

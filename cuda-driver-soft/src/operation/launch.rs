@@ -325,9 +325,7 @@ impl ReadyLaunch {
 
     /// Returns the work of one launch, and an estimate of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
-        if !self.context.is_alive() {
-            return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
-        }
+        self.context.check_alive()?;
         self.check_registers()?;
         self.context.note_launch(&self.function.kernel);
         let device = self.context.device;
