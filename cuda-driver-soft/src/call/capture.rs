@@ -3,7 +3,8 @@
 use cuda_driver_sys::CUevent_record_flags;
 
 use crate::graph::store::{Destroyed, note, store};
-use crate::object::stream::StreamRef;
+use crate::object::green::GreenContext;
+use crate::object::stream::{self, StreamRef};
 use crate::operation::Operation;
 use crate::queue::capture::{self, CaptureMode, captures};
 use crate::queue::edge::Edge;
@@ -105,6 +106,11 @@ pub(crate) fn forget_context(context: u64) {
     forget_where(|of, _| of == context);
 }
 
+/// Ends the captures that the streams of a destroyed green context began, and destroys their graphs.
+pub(crate) fn forget_green(green: &GreenContext) {
+    forget_where(|_, queue| stream::is_in_green(queue, green));
+}
+
 fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
     let mut captures = captures();
     let graphs = captures.forget(gone);
@@ -123,7 +129,7 @@ fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
 mod tests {
     use super::*;
     use crate::call::{stream as call, teardown};
-    use crate::object::{context, stream};
+    use crate::object::context;
 
     /// Another thread may destroy a stream or its context after the call has looked up the stream.
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{event, teardown};
+use crate::call::{capture as capturing, event, teardown};
 use crate::object::green::{self, GreenContext};
 use crate::object::resource::{self, Multiprocessors};
 use crate::object::stream::{self, NON_BLOCKING};
@@ -40,7 +40,9 @@ pub(crate) fn create(descriptor: usize, ordinal: i32, flags: u32) -> Result<usiz
 
 /// `cuGreenCtxDestroy`: releases the primary context. Queued work still runs, but the streams become invalid.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
+    // Removed first: another thread that has looked up a stream must not begin a capture afterwards.
     let green = green::remove(handle)?;
+    capturing::forget_green(&green);
     teardown::primary_release(green.resource.device)
 }
 

@@ -162,15 +162,16 @@ impl StreamRef {
         self.context.queues().submit(self.queue, after, work, cost)
     }
 
-    /// Returns an error if another thread has destroyed the stream or ended its context since the stream was looked up.
+    /// Returns an error if another thread has destroyed the stream or ended its context or green context since the
+    /// stream was looked up.
     pub(crate) fn check_live(&self) -> Result<()> {
         if let QueueId::Created(handle) = self.queue {
             created(handle)?;
         }
-        match self.context.is_alive() {
-            true => Ok(()),
-            false => Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED),
+        if self.green != 0 {
+            green::get(self.green)?;
         }
+        self.context.check_alive()
     }
 
     /// Returns true if the stream is capturing.

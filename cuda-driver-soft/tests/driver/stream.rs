@@ -1,6 +1,6 @@
 //! Tests of streams, events and host functions: calls and work that wait, and calls that return immediately.
 
-use crate::common::{Context, check, cuda, expect, lacks_software, software};
+use crate::common::{Context, check, cuda, expect, in_child, lacks_software, software};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -209,6 +209,36 @@ fn events_of_contexts_without_captures() {
         check(cuda.cuCtxSetCurrent(context.0));
         check(cuda.cuDevicePrimaryCtxRelease(0));
     }
+}
+
+/// The end of a green context ends the captures of its streams, which no call could end any more.
+#[test]
+fn the_end_of_a_green_context_ends_captures() {
+    // It is not known what NVIDIA's driver does.
+    if lacks_software() {
+        return;
+    }
+    // In a child: the capture forbids calls in all threads of the process.
+    in_child("stream::the_end_of_a_green_context_ends_captures", &[], || {
+        let (cuda, context) = (cuda(), Context::new());
+        let (mut primary, mut green, mut of_green) = (null_mut(), null_mut(), null_mut());
+        let global = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        let plain = stream(NON_BLOCKING);
+        unsafe {
+            // Another owner of the primary context, which would end the captures as well.
+            check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
+            check(cuda.cuGreenCtxCreate(&mut green, null_mut(), 0, 1));
+            check(cuda.cuGreenCtxStreamCreate(&mut of_green, green, 1, 0));
+            check(cuda.cuStreamBeginCapture(of_green, global));
+            expect(cuda.cuStreamSynchronize(plain), 900);
+            check(cuda.cuGreenCtxDestroy(green));
+            check(cuda.cuStreamSynchronize(plain));
+            check(cuda.cuStreamDestroy(of_green));
+            check(cuda.cuStreamDestroy(plain));
+            check(cuda.cuDevicePrimaryCtxRelease(0));
+        }
+        drop(context);
+    });
 }
 
 #[test]
