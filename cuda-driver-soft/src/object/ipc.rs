@@ -202,10 +202,47 @@ fn map(
     Ok(mappings.map(context, &memory, (0, bytes), origin)?.base)
 }
 
-/// The counters of an interprocess event, shared by all its processes: the number of records, and the number of the
-/// latest record that is done.
+/// The counters of an interprocess event, shared by all its processes: the latest record, and the number of the latest
+/// record that is done.
 #[derive(Clone, Debug)]
 pub(crate) struct EventCounters(Arc<SharedFile>);
+
+/// A record of an interprocess event. It counts as done once its process has ended, because other processes would wait
+/// for it without end.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// The number of the record, from 1; 0 if there is none.
+    number: u64,
+    process: u32,
+}
+
+impl Record {
+    /// Bits of the number. The other bits are enough for the process IDs of Linux, which are below 2^22.
+    const BITS: u32 = 40;
+
+    fn encode(self) -> u64 {
+        u64::from(self.process) << Record::BITS | self.number
+    }
+
+    fn decode(code: u64) -> Self {
+        Record {
+            number: code & ((1 << Record::BITS) - 1),
+            process: (code >> Record::BITS) as u32,
+        }
+    }
+}
+
+/// Returns true if a process has ended, even if its parent has not asked for its exit status yet.
+fn has_ended(process: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        // The state follows the name, which is in parentheses.
+        Ok(stat) => {
+            let state = stat.rsplit_once(") ").map(|(_, state)| state);
+            state.is_some_and(|state| state.starts_with(['Z', 'X']))
+        }
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
 
 impl EventCounters {
     /// Creates counters for a new event; `None` if processes cannot share memory on this system.
@@ -229,7 +266,7 @@ impl EventCounters {
         Ok(EventCounters(Arc::new(handle.open(Purpose::Event)?)))
     }
 
-    /// Returns a counter: 0 is the number of records, 1 the number of the latest record that is done.
+    /// Returns a counter: 0 is the latest [`Record`], 1 the number of the latest record that is done.
     #[allow(unsafe_code)] // the counter is in memory shared by processes
     fn count(&self, index: usize) -> &AtomicU64 {
         // SAFETY: the file has at least one page, which is aligned and lives as long as `self`; all processes access it
@@ -240,23 +277,43 @@ impl EventCounters {
     /// Counts a record and returns the work that completes it. If a fault ends the work before it has run, the record
     /// is complete as well, because other processes would wait for it without end.
     pub(crate) fn record(&self) -> Work {
-        let number = self.count(0).fetch_add(1, SeqCst) + 1;
-        let record = OpenRecord(self.clone(), number);
+        let record = OpenRecord(self.clone(), self.begin(std::process::id()));
         Work::Run(Box::new(move || {
             drop(record);
             Ok(())
         }))
     }
 
+    /// Counts a record of a process, and returns the number of the record.
+    fn begin(&self, process: u32) -> u64 {
+        let next = |latest| {
+            let number = Record::decode(latest).number + 1;
+            Record { number, process }.encode()
+        };
+        let latest = self.count(0).fetch_update(SeqCst, SeqCst, |latest| Some(next(latest)));
+        // The update cannot fail.
+        Record::decode(latest.unwrap_or_else(|latest| latest)).number + 1
+    }
+
+    /// Returns the latest record.
+    fn latest(&self) -> Record {
+        Record::decode(self.count(0).load(SeqCst))
+    }
+
+    fn is_done(&self, record: Record) -> bool {
+        let is_own = record.process == std::process::id();
+        self.count(1).load(SeqCst) >= record.number || !is_own && has_ended(record.process)
+    }
+
     /// Returns true if the last record is done.
     pub(crate) fn are_done(&self) -> bool {
-        self.count(1).load(SeqCst) >= self.count(0).load(SeqCst)
+        self.is_done(self.latest())
     }
 
     /// Submits a task that waits for the last record, and returns the task.
     pub(crate) fn task(&self) -> TaskId {
-        let (number, counts) = (self.count(0).load(SeqCst), self.clone());
-        let done = move || Ok(counts.count(1).load(SeqCst) >= number);
+        let (latest, counts) = (self.latest(), self.clone());
+        let done = move || Ok(counts.is_done(latest));
         scheduler().submit(&[], Work::Until(Box::new(done)), 0)
     }
 }
@@ -280,6 +337,33 @@ mod tests {
         let Some(counters) = EventCounters::new() else {
             return;
         };
+        let record = counters.record();
+        assert!(!counters.are_done());
+        drop(record);
+        assert!(counters.are_done());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_record_of_a_process_that_has_ended_is_done() {
+        let counters = EventCounters::new().unwrap();
+        let mut child = std::process::Command::new("cat");
+        let mut child = child.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert_eq!(counters.begin(child.id()), 1);
+        assert!(!counters.are_done());
+        let task = counters.task();
+        drop(child.stdin.take());
+        // SAFETY: all bits zero are valid, and the call writes to it only.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: waits for our child to end, and leaves its exit status for the call below.
+        let ended = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, libc::WEXITED | libc::WNOWAIT) };
+        assert_eq!(ended, 0);
+        assert!(counters.are_done());
+        scheduler().wait(task);
+        child.wait().unwrap();
+        assert!(counters.are_done());
+        // The next record is of a process that runs.
         let record = counters.record();
         assert!(!counters.are_done());
         drop(record);
