@@ -54,7 +54,7 @@ pub(crate) fn end(stream: &StreamRef) -> Result<(usize, bool)> {
     let mut store = store();
     let ended = capture
         .check()
-        .and_then(|()| capture.check_joined(|from, nodes| store.reaches(from, nodes)));
+        .and_then(|()| capture.check_joined(|from| store.reached(from)));
     if ended.is_err() {
         // Driver 580 destroys the graph, even one that existed before the capture. A graph inside another one stays.
         // The call returns the capture's own error, even if the graph stays or releasing a user object fails.

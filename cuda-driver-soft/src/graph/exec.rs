@@ -1,5 +1,6 @@
 //! Executable graphs: copies of graphs from the time of instantiation, and their launches.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -49,6 +50,17 @@ pub(crate) struct ExecState {
     /// User objects by handle, with the number of references that the executable graph holds.
     pub(super) objects: BTreeMap<usize, u32>,
     claims: Claims,
+    /// The place of each node's step in the plan, once a call has asked for one.
+    places: OnceCell<HashMap<usize, StepPlace>>,
+}
+
+/// The place of a step.
+#[derive(Clone, Copy)]
+struct StepPlace {
+    /// The node whose child graph or body the step is in; `None` in the outermost plan.
+    owner: Option<usize>,
+    /// Index of the step in its plan.
+    index: usize,
 }
 
 /// The nodes of a graph, and the order of their launch.
@@ -146,19 +158,18 @@ impl Plan {
         Ok(Plan { steps, order })
     }
 
-    /// Returns the step of a node, which may also be in a child graph or a body.
-    pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
-        let mut plans = vec![self];
-        while let Some(plan) = plans.pop() {
-            for step in &mut plan.steps {
-                if step.node == node {
-                    return Some(step);
-                }
-                let inner = step.child.iter_mut().chain(&mut step.bodies);
-                plans.extend(inner.map(Arc::make_mut));
+    /// Returns the places of all steps, also of those in child graphs and bodies, by node.
+    fn places(&self) -> HashMap<usize, StepPlace> {
+        let mut places = HashMap::new();
+        let mut plans = vec![(None, self)];
+        while let Some((owner, plan)) = plans.pop() {
+            for (index, step) in plan.steps.iter().enumerate() {
+                places.insert(step.node, StepPlace { owner, index });
+                let inner = step.child.iter().chain(&step.bodies);
+                plans.extend(inner.map(|plan| (Some(step.node), &**plan)));
             }
         }
-        None
+        places
     }
 
     /// Returns the indices of the steps without dependents, in ascending order.
@@ -200,6 +211,26 @@ impl Plan {
             let inner = step.bodies.iter().rev().chain(&step.child);
             levels.extend(inner.map(|plan| plan.steps.iter()));
         }
+    }
+}
+
+impl ExecState {
+    /// Returns the step of a node, which may also be in a child graph or a body.
+    fn step(&mut self, node: usize) -> Option<&mut Step> {
+        let places = self.places.get_or_init(|| self.plan.places());
+        // The step and the steps that it is in, the outermost last.
+        let mut path = vec![(node, *places.get(&node)?)];
+        while let Some(owner) = path.last()?.1.owner {
+            path.push((owner, *places.get(&owner)?));
+        }
+        let mut step = self.plan.steps.get_mut(path.pop()?.1.index)?;
+        while let Some((node, place)) = path.pop() {
+            let is_here = |plan: &Arc<Plan>| plan.steps.get(place.index).is_some_and(|step| step.node == node);
+            let mut inner = step.child.iter_mut().chain(&mut step.bodies);
+            let plan = inner.find(|plan| is_here(plan))?;
+            step = Arc::make_mut(plan).steps.get_mut(place.index)?;
+        }
+        Some(step)
     }
 }
 
@@ -245,6 +276,7 @@ pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> R
             last: 0,
             objects,
             claims,
+            places: OnceCell::new(),
         }),
     });
     leak::note("executable graph", &TABLE, made.handle, None);
@@ -412,6 +444,8 @@ impl Exec {
 
         order::note_several();
         let mut recorded = Vec::new();
+        // The tasks of the last records of events in this launch, by event handle.
+        let mut here = HashMap::new();
         let mut queues = stream.context.queues();
         let mut start = queues.submit(stream.queue, &[state.last], Work::Join, 0);
         if !left.is_empty() {
@@ -434,14 +468,13 @@ impl Exec {
                 Some(EventPoint::Record(event)) => {
                     let time = Arc::new(OnceLock::new());
                     let id = scheduler().submit(&after, event.event.record_work(&time), 0);
+                    here.insert(event.handle, id);
                     recorded.push((event, id, time));
                     ids.push(id);
                     continue;
                 }
                 Some(EventPoint::Wait(event)) => {
-                    let here = recorded.iter().rev().find(|(e, ..)| e.handle == event.handle);
-                    let before = points.get(&event.handle).copied();
-                    after.extend(here.map(|(_, id, _)| *id).or(before));
+                    after.extend(here.get(&event.handle).or(points.get(&event.handle)));
                     (Work::Join, 0)
                 }
                 None => piece.work.unwrap_or((Work::Join, 0)),
@@ -489,7 +522,7 @@ impl Exec {
     /// Calls `change` with the step of a node, for the `cuGraphExecNode…` functions.
     pub(crate) fn with_step<R>(&self, node: usize, change: impl FnOnce(&mut Step) -> Result<R>) -> Result<R> {
         let mut state = self.lock();
-        let step = state.plan.step(node).ok_or_else(|| {
+        let step = state.step(node).ok_or_else(|| {
             host::log!("node {node:#x} is not in the graph that the executable graph was made from");
             Error::CUDA_ERROR_INVALID_VALUE
         })?;

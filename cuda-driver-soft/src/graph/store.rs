@@ -4,7 +4,7 @@
 //! concern several of them. An executable graph ([`exec`](crate::graph::exec)) is a copy with a lock of its own.
 
 use engine::id_map::IdMap;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuda_driver_sys::{CUgraphConditionalNodeType, CUgraphInstantiateResult as Reason};
@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) operation: Operation,
     /// The dependencies of the node, in the order in which they were added.
     pub(crate) after: Vec<Edge>,
+    /// The nodes that depend on this node, in the order of their creation.
+    dependents: BTreeMap<usize, EdgeData>,
 }
 
 /// A graph: one of the program, a child graph, or a body of a conditional node.
@@ -203,10 +205,25 @@ impl GraphStore {
             graph,
             local,
             operation,
-            after,
+            after: Vec::new(),
+            dependents: BTreeMap::new(),
         };
         self.nodes.insert(handle, node);
+        for edge in after {
+            self.connect(edge, handle)?;
+        }
         Ok(handle)
+    }
+
+    /// Makes the node `to` depend on another one. Returns `CUDA_ERROR_INVALID_VALUE` if it already does.
+    fn connect(&mut self, from: Edge, to: usize) -> Result<()> {
+        let dependents = &mut self.node_mut(from.node)?.dependents;
+        if dependents.contains_key(&to) {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        dependents.insert(to, from.data);
+        self.node_mut(to)?.after.push(from);
+        Ok(())
     }
 
     /// Changes the operation of a node to one of the same type; returns the old one.
@@ -520,12 +537,11 @@ impl GraphStore {
             self.node_mut(new)?.local = local;
             clones.insert(node, new);
         }
-        for (old, new) in &clones {
-            let after = self.node(*old)?.after.iter().map(|edge| Edge {
-                node: clones.get(&edge.node).copied().unwrap_or(0),
-                ..*edge
-            });
-            self.node_mut(*new)?.after = after.collect();
+        for old in &nodes {
+            for edge in self.node(*old)?.after.clone() {
+                let node = clones[&edge.node];
+                self.connect(Edge { node, ..edge }, clones[old])?;
+            }
         }
         let next_local = self.graph(graph)?.next_local;
         let made = self.graph_mut(copy)?;
@@ -580,10 +596,15 @@ impl GraphStore {
         for conditional in self.graphs.values_mut().flat_map(|of| &mut of.conditionals) {
             conditional.node = conditional.node.filter(|node| self.nodes.contains_key(node));
         }
-        let of = self.graph_mut(graph)?;
-        of.nodes.retain(|n| *n != handle);
-        for other in of.nodes.clone() {
-            self.node_mut(other)?.after.retain(|e| e.node != handle);
+        self.graph_mut(graph)?.nodes.retain(|n| *n != handle);
+        // The node itself is the first of those that were taken.
+        if let Some(node) = destroyed.nodes.first() {
+            for before in &node.after {
+                self.node_mut(before.node)?.dependents.remove(&handle);
+            }
+            for after in node.dependents.keys() {
+                self.node_mut(*after)?.after.retain(|edge| edge.node != handle);
+            }
         }
         Ok(destroyed)
     }
@@ -592,21 +613,16 @@ impl GraphStore {
     pub(crate) fn add_dependencies(&mut self, graph: usize, edges: &[(Edge, usize)]) -> Result<()> {
         self.graph(graph)?;
         for (from, to) in edges {
-            self.node_of(from.node, graph)?;
-            let after = &self.node_of(*to, graph)?.after;
+            let dependents = &self.node_of(from.node, graph)?.dependents;
+            self.node_of(*to, graph)?;
             self.check_edge(from)?;
-            let there = after.iter().any(|e| e.node == from.node);
-            if there || from.node == *to {
+            if dependents.contains_key(to) || from.node == *to {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         // On driver 580, a cycle is an error only when the graph is instantiated.
         for (from, to) in edges {
-            let after = &mut self.node_mut(*to)?.after;
-            if after.iter().any(|e| e.node == from.node) {
-                return Err(Error::CUDA_ERROR_INVALID_VALUE);
-            }
-            after.push(*from);
+            self.connect(*from, *to)?;
         }
         Ok(())
     }
@@ -616,13 +632,21 @@ impl GraphStore {
         self.graph(graph)?;
         self.check_no_own_memory(graph)?;
         for (from, to) in edges {
-            self.node_of(from.node, graph)?;
-            if !self.node_of(*to, graph)?.after.contains(from) {
+            let dependents = &self.node_of(from.node, graph)?.dependents;
+            self.node_of(*to, graph)?;
+            if dependents.get(to) != Some(&from.data) {
                 return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         for (from, to) in edges {
-            self.node_mut(*to)?.after.retain(|e| e != from);
+            self.node_mut(from.node)?.dependents.remove(to);
+        }
+        // Each node once, because a node may have many of the dependencies.
+        let changed: BTreeSet<usize> = edges.iter().map(|(_, to)| *to).collect();
+        for to in changed {
+            let mut after = std::mem::take(&mut self.node_mut(to)?.after);
+            after.retain(|edge| self.nodes[&edge.node].dependents.contains_key(&to));
+            self.node_mut(to)?.after = after;
         }
         Ok(())
     }
@@ -632,20 +656,15 @@ impl GraphStore {
     pub(crate) fn order(&self, graph: usize) -> Result<Vec<usize>> {
         let nodes = &self.graph(graph)?.nodes;
         let mut open: HashMap<usize, usize> = HashMap::new();
-        let mut dependents: HashMap<usize, Vec<usize>> = HashMap::new();
         for &node in nodes {
-            let after = &self.node(node)?.after;
-            open.insert(node, after.len());
-            for edge in after {
-                dependents.entry(edge.node).or_default().push(node);
-            }
+            open.insert(node, self.node(node)?.after.len());
         }
         let mut order: Vec<usize> = Vec::new();
         order.extend(nodes.iter().filter(|node| open.get(*node) == Some(&0)));
         let mut next = 0;
         while let Some(node) = order.get(next).copied() {
             next += 1;
-            for dependent in dependents.get(&node).into_iter().flatten() {
+            for dependent in self.node(node)?.dependents.keys() {
                 if let Some(open) = open.get_mut(dependent) {
                     *open -= 1;
                     if *open == 0 {
@@ -697,22 +716,18 @@ impl GraphStore {
     /// `cuGraphGetEdges`: returns pairs of an edge and the dependent node, in the order of the nodes that the edges
     /// start from.
     pub(crate) fn edges(&self, graph: usize) -> Result<Vec<(Edge, usize)>> {
-        let nodes = &self.graph(graph)?.nodes;
-        let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
         let mut edges = Vec::new();
-        for &to in nodes {
-            edges.extend(self.node(to)?.after.iter().map(|&from| (from, to)));
+        for &node in &self.graph(graph)?.nodes {
+            let dependents = &self.node(node)?.dependents;
+            edges.extend(dependents.iter().map(|(&to, &data)| (Edge { node, data }, to)));
         }
-        edges.sort_by_key(|(from, _)| index.get(&from.node).copied());
         Ok(edges)
     }
 
     /// `cuGraphNodeGetDependentNodes`: returns edges whose `node` is the dependent node.
     pub(crate) fn dependents(&self, node: usize) -> Result<Vec<Edge>> {
-        let edges = self.edges(self.node(node)?.graph)?;
-        let ours = edges.into_iter().filter(|(from, _)| from.node == node);
-        let dependents = ours.map(|(from, to)| Edge { node: to, ..from });
-        Ok(dependents.collect())
+        let dependents = self.node(node)?.dependents.iter();
+        Ok(dependents.map(|(&node, &data)| Edge { node, data }).collect())
     }
 
     /// `cuGraphGetRootNodes`
@@ -730,8 +745,8 @@ impl GraphStore {
         found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// Returns true if all of `nodes` are in `from` or among the direct and indirect dependencies of `from`.
-    pub(crate) fn reaches(&self, from: &[Edge], nodes: &[Edge]) -> bool {
+    /// Returns the nodes in `from` and their direct and indirect dependencies.
+    pub(crate) fn reached(&self, from: &[Edge]) -> HashSet<usize> {
         let mut seen = HashSet::new();
         let mut todo: Vec<usize> = from.iter().map(|e| e.node).collect();
         while let Some(node) = todo.pop() {
@@ -741,7 +756,7 @@ impl GraphStore {
                 todo.extend(node.after.iter().map(|e| e.node));
             }
         }
-        nodes.iter().all(|edge| seen.contains(&edge.node))
+        seen
     }
 }
 

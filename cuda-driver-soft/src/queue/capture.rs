@@ -5,7 +5,7 @@
 //! takes the lock of the captures first.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -154,13 +154,13 @@ impl Capture {
         Ok(())
     }
 
-    /// Checks that all streams have joined the one that began the capture. `reaches` returns true if its first argument
-    /// contains all nodes of the second one, or nodes that depend on them.
-    pub(crate) fn check_joined(&self, reaches: impl Fn(&[Edge], &[Edge]) -> bool) -> Result<()> {
+    /// Checks that all streams have joined the one that began the capture. `reached` returns the nodes of its argument
+    /// and all nodes that these depend on.
+    pub(crate) fn check_joined(&self, reached: impl FnOnce(&[Edge]) -> HashSet<usize>) -> Result<()> {
         let origin = self.branches.get(&self.origin);
-        let origin = origin.map_or(&[][..], |branch| &branch.after);
-        let joined = |branch: &CaptureBranch| reaches(origin, &branch.after);
-        if self.branches.values().all(joined) {
+        let reached = reached(origin.map_or(&[][..], |branch| &branch.after));
+        let mut all = self.branches.values().flat_map(|branch| &branch.after);
+        if all.all(|edge| reached.contains(&edge.node)) {
             return Ok(());
         }
         host::log!(

@@ -13,6 +13,7 @@ mod engine;
 mod fault;
 mod graphs;
 mod hostile;
+mod large_graphs;
 mod launch;
 mod leaks;
 mod limits;
