@@ -113,17 +113,27 @@ impl Pages {
         }
     }
 
-    /// Changes the advice for a range of offsets, and removes keys with the same advice as the key before.
+    /// Changes the advice for a range of offsets, and removes keys with the same advice as the key before. Looks only at
+    /// keys from the start to the end of the range, because all others differ from the key before already.
     fn change(&mut self, range: Range<u64>, change: impl Fn(&mut PageAdvice)) {
         self.split(range.start);
         self.split(range.end);
-        self.0.range_mut(range).for_each(|(_, page)| change(page));
-        let mut last = None;
-        self.0.retain(|_, page| {
-            let differs = last.as_ref() != Some(page);
-            last = Some(page.clone());
-            differs
-        });
+        let before = self.0.range(..range.start).next_back();
+        let mut last = before.map(|(_, page)| page.clone());
+        let mut repeated = Vec::new();
+        for (&at, page) in self.0.range_mut(range.start..=range.end) {
+            if at < range.end {
+                change(page);
+            }
+            if last.as_ref() == Some(&*page) {
+                repeated.push(at);
+            } else {
+                last = Some(page.clone());
+            }
+        }
+        for at in repeated {
+            self.0.remove(&at);
+        }
     }
 
     /// Returns the advice that applies in a range of offsets.
@@ -261,5 +271,50 @@ impl CommonAdvice {
         } else {
             Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares ranges of advice with advice that is stored for each page.
+    #[test]
+    fn pages_have_the_advice_of_the_last_range() {
+        const PAGES: u64 = 40;
+        let mut ranges = Pages::new();
+        let mut each = vec![PageAdvice::default(); PAGES as usize];
+        let mut random = 1_u64;
+        for _ in 0..2000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let start = (random >> 40) % PAGES;
+            let end = start + 1 + (random >> 50) % (PAGES - start);
+            let location = (!(random >> 33).is_multiple_of(3)).then_some(Location::Device((random >> 35) as i32 & 1));
+            ranges.change(start * PAGE..end * PAGE, |page| page.preferred = location);
+            each[start as usize..end as usize]
+                .iter_mut()
+                .for_each(|page| page.preferred = location);
+            for (page, advice) in (0..).zip(&each) {
+                let here: Vec<_> = ranges.of(&(page * PAGE..(page + 1) * PAGE)).collect();
+                assert_eq!(here, [advice]);
+            }
+            // Neighbours with the same advice share a key.
+            let keys: Vec<_> = ranges.0.values().collect();
+            assert!(keys.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+    }
+
+    /// Each change looks at its own range only.
+    #[test]
+    fn many_ranges_have_advice() {
+        const MANY: u64 = 100_000;
+        let mut ranges = Pages::new();
+        for page in 0..MANY {
+            let at = 2 * page * PAGE;
+            ranges.change(at..at + PAGE, |page| page.read_mostly = true);
+        }
+        assert_eq!(ranges.0.len() as u64, 2 * MANY);
+        ranges.change(0..2 * MANY * PAGE, |page| page.read_mostly = true);
+        assert_eq!(ranges.0.len(), 2);
     }
 }

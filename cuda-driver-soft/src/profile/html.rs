@@ -6,7 +6,7 @@ use std::io::Read as _;
 
 use engine::count::{Counters, LaunchProfile};
 
-use super::report::{KernelReport, LineReport, Report};
+use super::report::{KernelReport, Report};
 use super::table::{configuration, file_name, grouped, size};
 
 /// Maximum number of launches of a kernel that the page lists one by one.
@@ -438,11 +438,11 @@ impl Lines {
 /// Writes the CUDA source with the counters of each line, file by file; for a file that cannot be read, the
 /// instructions.
 fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<String, Option<Vec<String>>>) {
-    let mut names: Vec<&str> = kernel.lines.iter().filter_map(|line| line.file).collect();
-    names.dedup();
-    for name in names {
+    for lines in kernel.lines.chunk_by(|a, b| a.file == b.file) {
+        let Some(name) = lines.first().and_then(|line| line.file) else {
+            continue;
+        };
         let text = files.entry(name.to_owned()).or_insert_with(|| source_lines(name));
-        let lines: Vec<&LineReport<'_>> = kernel.lines.iter().filter(|line| line.file == Some(name)).collect();
         _ = writeln!(page, "<h3>{}</h3>", escaped(file_name(name)));
         let table = Lines::begin(page, "source", lines.iter().map(|line| &line.counters));
         let Some(text) = text else {
@@ -453,16 +453,25 @@ fn source(page: &mut String, kernel: &KernelReport<'_>, files: &mut HashMap<Stri
             continue;
         };
         let mut last = 0;
+        // The lines of the report, which are sorted, without those that are too far above the current line.
+        let mut lines = lines;
         for (number, code) in (1..).zip(text.iter()) {
-            let near = lines.iter().any(|line| line.line.abs_diff(number) <= CONTEXT);
-            if !near {
+            while lines
+                .first()
+                .is_some_and(|line| line.line.saturating_add(CONTEXT) < number)
+            {
+                lines = &lines[1..];
+            }
+            if lines.first().is_none_or(|line| number + CONTEXT < line.line) {
                 continue;
             }
             if last > 0 && number > last + 1 {
                 page.push_str("<tr><td class=\"number\">…</td></tr>\n");
             }
             last = number;
-            let found = lines.iter().find(|line| line.line == number);
+            // Only the lines near the current one can come first.
+            let found = lines.iter().take_while(|line| line.line <= number).last();
+            let found = found.filter(|line| line.line == number);
             table.line(page, number, found.map(|line| &line.counters), code);
         }
         page.push_str("</table></div>\n");
@@ -507,4 +516,46 @@ fn instructions(page: &mut String, kernel: &KernelReport<'_>) {
         table.line(page, inst.ptx_line, Some(sum), &inst.opcode);
     }
     page.push_str("</table></div></details>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::report::LineReport;
+
+    #[test]
+    fn the_source_is_shown_near_lines_with_instructions() {
+        let lines = [2, 5, 20, 40, u32::MAX].map(|line| {
+            let mut counters = Counters::default();
+            counters.instructions = 1;
+            LineReport {
+                file: Some("k.cu"),
+                line,
+                opcodes: vec!["add.s32"],
+                counters,
+            }
+        });
+        let kernel = KernelReport {
+            name: "k",
+            launches: Vec::new(),
+            total: Counters::default(),
+            lines: lines.to_vec(),
+        };
+        let text = (1..=41).map(|number| format!("code {number}")).collect();
+        let mut files = HashMap::from([("k.cu".to_owned(), Some(text))]);
+        let mut page = String::new();
+        source(&mut page, &kernel, &mut files);
+        let rows: Vec<&str> = page
+            .lines()
+            .filter_map(|row| row.strip_prefix("<tr><td class=\"number\">"))
+            .collect();
+        let number = |row: &&str| row.split('<').next().unwrap().to_owned();
+        let shown = rows.iter().map(number).collect::<Vec<_>>().join(" ");
+        assert_eq!(shown, "1 2 3 4 5 6 7 8 … 17 18 19 20 21 22 23 … 37 38 39 40 41");
+        for row in rows {
+            let has_count = !row.contains("<td></td>") && !row.starts_with('…');
+            let number = number(&row);
+            assert_eq!(has_count, ["2", "5", "20", "40"].contains(&number.as_str()), "{row}");
+        }
+    }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Queues {
     orphans: Vec<Tail>,
     /// The number of queues at which idle queues are removed.
     sweep_at: usize,
+    /// The number of last tasks of destroyed streams at which those that are done are removed.
+    sweep_orphans_at: usize,
 }
 
 /// Returns true if a task is done, and its place in the order of work is not needed.
@@ -81,7 +83,11 @@ impl Queues {
     /// Removes a destroyed stream; its queued work still runs.
     pub(crate) fn remove(&mut self, queue: QueueId) {
         if let Some(tail) = self.tails.remove(&queue) {
-            self.orphans.retain(|o| !is_forgettable(o.task));
+            // Not each time: many of them may be pending.
+            if self.orphans.len() >= self.sweep_orphans_at.max(FEW) {
+                self.orphans.retain(|o| !is_forgettable(o.task));
+                self.sweep_orphans_at = 2 * self.orphans.len();
+            }
             self.orphans.push(tail);
         }
     }
@@ -193,6 +199,30 @@ mod tests {
         }
         RELEASED.store(true, Relaxed);
         scheduler().wait_all(&queues.all_tails());
+    }
+
+    #[test]
+    fn many_destroyed_streams_with_pending_work_are_kept_until_it_is_done() {
+        const MANY: usize = 50_000;
+        static RELEASED: AtomicBool = AtomicBool::new(false);
+        let mut queues = Queues::default();
+        let wait = Work::Until(Box::new(|| Ok(RELEASED.load(Relaxed))));
+        let held = queues.submit(QueueId::PerThread(1), &[], wait, 0);
+        for stream in 0..MANY {
+            let queue = QueueId::Created(stream);
+            queues.submit(queue, &[held], Work::Join, 0);
+            queues.remove(queue);
+        }
+        assert_eq!(queues.orphans.len(), MANY);
+        RELEASED.store(true, Relaxed);
+        scheduler().wait_all(&queues.all_tails());
+        for stream in 0..2 * MANY {
+            let queue = QueueId::Created(stream);
+            let task = queues.submit(queue, &[], Work::Join, 0);
+            scheduler().wait(task);
+            queues.remove(queue);
+        }
+        assert!(queues.orphans.len() <= FEW, "{}", queues.orphans.len());
     }
 
     #[test]
