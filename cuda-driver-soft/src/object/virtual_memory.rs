@@ -357,7 +357,9 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
             continue;
         };
         let freed = address_space().free_if(base, |a| a.kind == AllocationKind::Mapped);
-        foreign_use::forget(&freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?);
+        let freed = freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
+        memory::forget_notes(&freed);
+        foreign_use::forget(&freed);
         if gone.memory.is_on_host() {
             address_space().hide_from_host(base, gone.bytes);
         }
@@ -592,6 +594,20 @@ mod tests {
         release(handle).unwrap();
         drop(map);
         assert_eq!(mapping.join().unwrap(), Err(Error::CUDA_ERROR_INVALID_VALUE));
+        free_addresses(base, GRANULE).unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_mapping_ends_its_notes() {
+        device::set_all(device::from_environment().unwrap());
+        let base = reserve(GRANULE, 0, 0).unwrap();
+        let handle = create(Location::Device(0), GRANULE, false, false).unwrap();
+        map_memory(base, GRANULE, 0, handle).unwrap();
+        let allocation = memory::find(base).unwrap();
+        memory::set_synchronous(&allocation, true);
+        unmap(base, GRANULE).unwrap();
+        assert!(!memory::is_synchronous(&allocation));
+        release(handle).unwrap();
         free_addresses(base, GRANULE).unwrap();
     }
 
