@@ -9,7 +9,7 @@ use cuda_driver_sys::{CUresult, Function};
 use crate::json::Object;
 use crate::trace::generated::SHOWN;
 use crate::trace::recorder::{event, now};
-use crate::trace::{take_last_line, with};
+use crate::trace::{take_last_line, with, with_same};
 
 /// The maximum number of bytes of a string that a trace shows.
 const MOST_TEXT: usize = 200;
@@ -18,7 +18,8 @@ const MOST_TEXT: usize = 200;
 pub(crate) struct Call {
     name: &'static str,
     function: Option<Function>,
-    begin: u64,
+    /// The number of the recording, and the time of the start; `None` if nothing was being recorded.
+    begin: Option<(u64, u64)>,
     /// The pointer arguments whose targets are read if the call succeeds.
     pointers: Vec<Pointer>,
 }
@@ -67,12 +68,12 @@ impl Call {
         let begin = with(|recorder| {
             let (track, at) = (recorder.thread(), now());
             recorder.write(event(name, "call", "B", at, track).object("args", fields));
-            at
+            (recorder.number, at)
         });
         Call {
             name,
             function,
-            begin: begin.unwrap_or_default(),
+            begin,
             pointers,
         }
     }
@@ -105,12 +106,15 @@ impl Call {
         } else {
             reason = take_last_line();
         }
-        with(|recorder| {
+        let Some((recording, begin)) = self.begin else {
+            return;
+        };
+        with_same(recording, |recorder| {
             let (track, at) = (recorder.thread(), now());
             recorder.write(event(self.name, "call", "E", at, track).object("args", fields));
             let total = recorder.summary.calls.entry(self.name.into()).or_default();
             total.count += 1;
-            total.time += Duration::from_nanos(at.saturating_sub(self.begin));
+            total.time += Duration::from_nanos(at.saturating_sub(begin));
             if !matches!(result, CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY) {
                 total.errors += 1;
             }

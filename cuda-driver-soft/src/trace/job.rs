@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::json::Object;
 use crate::trace::recorder::{StreamTrack, Track, event, now};
-use crate::trace::with;
+use crate::trace::{with, with_same};
 
 /// A kind of work on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,12 @@ impl Job {
             recorder.write(event(&name, category, "B", at, track).object("args", fields));
             let arrow = event("submit", "submit", "f", at, track).number("id", arrow);
             recorder.write(arrow.text("bp", "e"));
-            (track, branch, at)
+            SpanPlace {
+                recording: recorder.number,
+                track,
+                branch,
+                begin: at,
+            }
         });
         Span {
             kind,
@@ -88,9 +93,19 @@ pub(crate) struct Span {
     category: &'static str,
     stream: StreamTrack,
     size: u64,
-    /// The track, its branch, and the time of the start. `None` after the end, and if nothing was being recorded at the
-    /// start.
-    place: Option<(Track, usize, u64)>,
+    /// `None` after the end, and if nothing was being recorded at the start.
+    place: Option<SpanPlace>,
+}
+
+/// The place of running work in a trace.
+struct SpanPlace {
+    /// The number of the recording.
+    recording: u64,
+    track: Track,
+    /// The branch of the stream.
+    branch: usize,
+    /// The time of the start.
+    begin: u64,
 }
 
 impl Span {
@@ -100,18 +115,18 @@ impl Span {
     }
 
     fn record(&mut self, fault: Option<&str>) {
-        let Some((track, branch, begin)) = self.place.take() else {
+        let Some(place) = self.place.take() else {
             return;
         };
-        with(|recorder| {
+        with_same(place.recording, |recorder| {
             let at = now();
             let fields = match fault {
                 Some(fault) => Object::new().text("fault", fault),
                 None => Object::new(),
             };
-            recorder.write(event(&self.name, self.category, "E", at, track).object("args", fields));
-            recorder.release(&self.stream, branch);
-            let time = Duration::from_nanos(at.saturating_sub(begin));
+            recorder.write(event(&self.name, self.category, "E", at, place.track).object("args", fields));
+            recorder.release(&self.stream, place.branch);
+            let time = Duration::from_nanos(at.saturating_sub(place.begin));
             match self.kind {
                 JobKind::Kernel => {
                     let total = recorder.summary.kernels.entry(self.name.clone()).or_default();

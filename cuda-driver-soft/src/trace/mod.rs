@@ -14,7 +14,7 @@ mod summary;
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::json::Object;
@@ -59,6 +59,15 @@ fn with<R>(record: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
     recorder().as_mut().map(record)
 }
 
+/// Runs a function with the recorder of the recording with this number, if it has not ended.
+fn with_same<R>(number: u64, record: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+    let mut recorder = recorder();
+    recorder
+        .as_mut()
+        .filter(|recorder| recorder.number == number)
+        .map(record)
+}
+
 /// Starts to record if `CUDA_SOFT_TRACE` or `CUDA_SOFT_SUMMARY` is set.
 #[cold]
 fn begin_by_environment() -> bool {
@@ -79,7 +88,9 @@ fn begin_by_environment() -> bool {
     STATE.load(Relaxed) == ON
 }
 
-fn begin(recorder: &mut Option<Recorder>, made: Recorder) {
+fn begin(recorder: &mut Option<Recorder>, mut made: Recorder) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    made.number = LAST.fetch_add(1, Relaxed) + 1;
     *recorder = Some(made);
     host::observe(logged);
     STATE.store(ON, Relaxed);

@@ -15,6 +15,8 @@ use host::console;
 /// Records events.
 #[derive(Default)]
 pub(super) struct Recorder {
+    /// The number of the recording. What began in one recording does not end in another.
+    pub(super) number: u64,
     file: Option<TraceFile>,
     /// The process and number of each track whose name is written; the number `u64::MAX` stands for the process's own
     /// name.

@@ -2,6 +2,7 @@
 //! the driver has written.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, library, ptr};
+use crate::stream::{Door, NON_BLOCKING, hold, stream};
 use cuda_driver_sys::{
     CUDA_CHILD_GRAPH_NODE_PARAMS, CUdeviceptr, CUgraphChildGraphNodeOwnership, CUgraphNodeParams, CUgraphNodeType,
     CUstreamCaptureMode,
@@ -263,6 +264,33 @@ fn a_guard_records_until_it_is_finished() {
 }
 
 #[cfg(target_os = "linux")]
+/// Work that runs while a trace ends is not in the next trace, which lacks its start.
+#[test]
+fn work_that_outlives_its_trace_is_in_no_other() {
+    if lacks_software() {
+        return;
+    }
+    in_child("trace::work_that_outlives_its_trace_is_in_no_other", &[], || {
+        let path = file("outlived");
+        let (cuda, _context, door) = (cuda(), Context::new(), Door::default());
+        let stream = stream(NON_BLOCKING);
+        let first = cuda_driver_soft::trace(&path).unwrap();
+        hold(stream, &door);
+        // Waits until the host function runs.
+        while !events(&path).iter().any(|event| is(event, "B", "host function")) {
+            std::thread::yield_now();
+        }
+        assert_eq!(first.finish().calls["cuLaunchHostFunc"].count, 1);
+        let second = cuda_driver_soft::trace(&path).unwrap();
+        door.open();
+        check(unsafe { cuda.cuStreamSynchronize(stream) });
+        assert_eq!(second.finish().calls.len(), 1);
+        assert!(unfinished(&events(&path)).is_empty());
+        std::fs::remove_file(&path).unwrap();
+        check(unsafe { cuda.cuStreamDestroy(stream) });
+    });
+}
+
 #[test]
 fn a_pipe_gets_the_events() {
     if lacks_software() {
