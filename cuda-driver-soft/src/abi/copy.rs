@@ -233,16 +233,7 @@ exports! {
     ) {
         check_peers(to_context, from_context)?;
         // Driver 580 does not capture these copies: a stream that captures is an error.
-        stream::for_work(stream as usize, mode)?;
-        LinearCopy {
-            c,
-            mode,
-            stream,
-            waits: Asynchronous,
-            bytes,
-            to: device(to),
-            from: device(from),
-        }
-        .run()
+        let stream = stream::for_work(stream as usize, mode)?;
+        submit::copy_row(device(to), device(from), bytes as u64, &stream, Asynchronous, c.host_at())
     }
 }
