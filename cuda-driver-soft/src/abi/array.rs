@@ -23,7 +23,7 @@ const NULL: CUstream = std::ptr::null_mut();
 /// Converts an array descriptor of any of the four C structures.
 macro_rules! descriptor {
     ($d:expr, $depth:expr, $flags:expr) => {
-        ArrayDescriptor {
+        $crate::object::array::ArrayDescriptor {
             width: $d.Width as u64,
             height: $d.Height as u64,
             depth: $depth as u64,
@@ -33,6 +33,7 @@ macro_rules! descriptor {
         }
     };
 }
+pub(super) use descriptor as array_descriptor;
 
 fn format(descriptor: &ArrayDescriptor) -> CUarray_format {
     CUarray_format(descriptor.format)

@@ -8,9 +8,9 @@ use cuda_driver_sys::{
     CUmipmappedArray,
 };
 
+use super::array::array_descriptor;
 use super::exports;
 use crate::call::lookup::current_context;
-use crate::object::array::ArrayDescriptor;
 use crate::object::external;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
@@ -75,14 +75,7 @@ exports! {
         let (out, desc) = (c.out(out)?, c.read(desc)?);
         let memory = external::get(memory as usize)?;
         let d = desc.arrayDesc;
-        let descriptor = ArrayDescriptor {
-            width: d.Width as u64,
-            height: d.Height as u64,
-            depth: d.Depth as u64,
-            format: d.Format.0,
-            channels: d.NumChannels,
-            flags: d.Flags,
-        };
+        let descriptor = array_descriptor!(d, d.Depth, d.Flags);
         let made = memory.map_array(&context, desc.offset, descriptor, desc.numLevels)?;
         out.set(made as CUmipmappedArray);
         Ok(())

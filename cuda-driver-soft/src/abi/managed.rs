@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cuda_driver_sys::{CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUstream};
+use cuda_driver_sys::{
+    CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUmemLocationType, CUstream,
+};
 
 use super::args::Caller;
 use super::exports;
@@ -41,10 +43,15 @@ fn prefetch(address: CUdeviceptr, bytes: usize, location: Location, hstream: CUs
     Ok(())
 }
 
-pub(super) fn location_of(location: &CUmemLocation) -> Result<Location> {
+/// Returns the type and the number of a location.
+pub(super) fn parts(location: &CUmemLocation) -> (CUmemLocationType, i32) {
     // SAFETY: all members of the union are integers, which are valid for any bits.
-    let id = unsafe { location.anonymous1.id };
-    match Location::of_type(location.type_.0, id)? {
+    (location.type_, unsafe { location.anonymous1.id })
+}
+
+pub(super) fn location_of(location: &CUmemLocation) -> Result<Location> {
+    let (kind, id) = parts(location);
+    match Location::of_type(kind.0, id)? {
         // The host has one node: `CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID` is 0.
         Location::HostNuma(1..) => Err(Error::CUDA_ERROR_INVALID_VALUE),
         location => Ok(location),

@@ -10,6 +10,7 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
+use super::managed::parts;
 use crate::call::ipc::export_pooled;
 use crate::call::lookup::current_context;
 use crate::call::{pool as call, stream};
@@ -40,11 +41,11 @@ fn alloc(
 
 /// Returns the device of a location from which memory is accessed; `None` for the host.
 fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
-    // SAFETY: all members of the union are integers, which are valid for any bits.
-    let id = unsafe { location.anonymous1.id };
-    match location.type_ {
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
+    match parts(location) {
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id) => Ok(Some(id)),
+        (CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, _) => {
+            Ok(None)
+        }
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
@@ -52,7 +53,8 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
 /// Checks the location and the type of memory of a pool, and returns both. `current` is the result for the location
 /// `CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT`.
 fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Option<Location>>) -> Result<PoolHome> {
-    let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    let (place, id) = parts(location);
+    let here = place == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
     // Driver 580 checks this location before the type of memory.
     let here = if here { Some(current?) } else { None };
     let is_managed = match kind {
@@ -60,14 +62,12 @@ fn home(location: &CUmemLocation, kind: CUmemAllocationType, current: Result<Opt
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => true,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
-    // SAFETY: all members of the union are integers, which are valid for any bits.
-    let id = unsafe { location.anonymous1.id };
-    let location = match location.type_ {
+    let location = match place {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID if is_managed => None,
         _ if here.is_some() => here.flatten(),
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Some(Location::of_type(location.type_.0, id)?),
+        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Some(Location::of_type(place.0, id)?),
         // Driver 580 returns `CUDA_ERROR_NOT_SUPPORTED` for other locations of managed memory.
         _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),

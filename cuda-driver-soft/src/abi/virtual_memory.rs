@@ -9,6 +9,7 @@ use cuda_driver_sys::{
 };
 
 use super::exports;
+use super::managed::parts;
 use crate::call::lookup;
 use crate::object::device;
 use crate::object::managed::{CPU, Location};
@@ -23,12 +24,6 @@ fn no_flags(flags: c_ulonglong) -> Result<()> {
     } else {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
-}
-
-/// Returns the type and the number of a location.
-fn parts(location: &CUmemLocation) -> (CUmemLocationType, i32) {
-    // SAFETY: all members of the union are integers, which are valid for any bits.
-    (location.type_, unsafe { location.anonymous1.id })
 }
 
 /// Returns the location of new memory. As on driver 580, memory of the host is on a NUMA node, and can be exported only

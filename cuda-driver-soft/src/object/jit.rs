@@ -280,18 +280,12 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
 /// Number of bytes from which a text is checked on several threads.
 const LONG_TEXT: usize = 256 << 10;
 
-/// Returns the number of threads that check a long text: `CUDA_SOFT_THREADS`, else the number of processors.
-fn threads() -> usize {
-    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    host::environment::threads().unwrap_or_else(processors)
-}
-
 fn text_module(text: &[u8], unresolved: bool, sm: u32, log: &mut Log) -> Result<Arc<ir::Module>> {
     let limits = ptx::Limits {
         max_version: settings::newest_ptx(settings::version()),
         sm,
         unresolved,
-        threads: if text.len() < LONG_TEXT { 1 } else { threads() },
+        threads: if text.len() < LONG_TEXT { 1 } else { settings::threads() },
     };
     match ptx::load(text, &limits) {
         Ok(loaded) => {

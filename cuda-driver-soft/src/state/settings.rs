@@ -115,6 +115,12 @@ pub(crate) fn memory_bytes() -> u64 {
     })
 }
 
+/// Returns the number of threads that may work at the same time: `CUDA_SOFT_THREADS`, else the number of processors.
+pub(crate) fn threads() -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    host::environment::threads().unwrap_or_else(processors)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,13 +5,7 @@
 //! of processors), but at least one. The first worker is the watcher: it also takes small work that no other thread has
 //! taken.
 
-use crate::state::gate;
-
-/// Returns the number of threads that may work at the same time: `CUDA_SOFT_THREADS`, else the number of processors.
-fn threads() -> usize {
-    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    host::environment::threads().unwrap_or_else(processors)
-}
+use crate::state::{gate, settings};
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
     match std::thread::Builder::new().name(name.clone()).spawn(body) {
@@ -26,7 +20,7 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
 /// Starts the workers; each runs `work`, with true for the watcher. If the system refuses some threads, the others are
 /// enough, because threads that wait also work. Returns false if the system refuses all of them.
 pub(super) fn start(work: fn(bool)) -> bool {
-    start_with(threads().saturating_sub(1).max(1), |n, is_watcher| {
+    start_with(settings::threads().saturating_sub(1).max(1), |n, is_watcher| {
         spawn(format!("cuda-soft-{n}"), move || work(is_watcher))
     })
 }
