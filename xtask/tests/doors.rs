@@ -262,27 +262,8 @@ impl Reader<'_> {
                     self.tree(&tokens[at + 1..end], path, None, exported && path == self.file);
                     at = end + 1;
                 }
-                TokenTree::Ident(word) => {
-                    const ITEMS: &[&str] = &[
-                        "struct",
-                        "enum",
-                        "union",
-                        "trait",
-                        "type",
-                        "fn",
-                        "const",
-                        "static",
-                        "macro_rules",
-                    ];
-                    // The type `*const T` defines nothing.
-                    let is_pointer = at >= 1 && matches!(&tokens[at - 1], TokenTree::Punct(p) if p.as_char() == '*');
-                    if !is_pointer && ITEMS.contains(&word.to_string().as_str()) {
-                        let name = tokens[at + 1..].iter().find_map(|token| match token {
-                            TokenTree::Ident(name) if name != "mut" => Some(name.to_string()),
-                            _ => None,
-                        });
-                        self.module.defined.extend(name);
-                    }
+                TokenTree::Ident(_) => {
+                    self.module.defined.extend(defined(tokens, at));
                     let after_path = at >= 2
                         && matches!(&tokens[at - 1], TokenTree::Punct(p) if p.as_char() == ':')
                         && matches!(&tokens[at - 2], TokenTree::Punct(p) if p.as_char() == ':');
@@ -383,6 +364,43 @@ impl Reader<'_> {
     }
 }
 
+/// Returns the name of the item whose keyword is at `at`; `None` if no item begins there.
+fn defined(tokens: &[TokenTree], at: usize) -> Option<String> {
+    const ITEMS: &[&str] = &[
+        "struct",
+        "enum",
+        "union",
+        "trait",
+        "type",
+        "fn",
+        "const",
+        "static",
+        "macro_rules",
+    ];
+    let TokenTree::Ident(word) = &tokens[at] else {
+        return None;
+    };
+    // The types `*const T` and `&'static T` and the expression `&raw const x` define nothing.
+    let is_part = match at.checked_sub(1).map(|before| &tokens[before]) {
+        Some(TokenTree::Punct(mark)) => ['*', '\''].contains(&mark.as_char()),
+        Some(TokenTree::Ident(before)) => before == "raw",
+        _ => false,
+    };
+    if is_part || !ITEMS.contains(&word.to_string().as_str()) {
+        return None;
+    }
+    let name = match &tokens[at + 1..] {
+        [TokenTree::Punct(mark), TokenTree::Ident(name), ..] if mark.as_char() == '!' => name,
+        [TokenTree::Ident(mutable), TokenTree::Ident(name), ..] if mutable == "mut" => name,
+        [TokenTree::Ident(name), ..] => name,
+        // The type `fn(T)` or a block `const { … }`.
+        _ => return None,
+    };
+    // In `const unsafe fn f()`, only `fn` is followed by the name.
+    let name = name.to_string();
+    (!["async", "extern", "fn", "unsafe"].contains(&name.as_str())).then_some(name)
+}
+
 /// Returns the words of the path that starts at `at`, and the position after it.
 fn words(tokens: &[TokenTree], mut at: usize) -> (Vec<String>, usize) {
     let mut words = Vec::new();
@@ -446,6 +464,27 @@ fn allowed(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
             (room, names(uses))
         })
         .collect()
+}
+
+#[test]
+fn items_are_found() {
+    let text = "
+        const fn a() -> &'static Other { &raw const other }
+        const unsafe extern \"C\" fn b(f: fn(Other) -> *const Other) {}
+        static mut C: fn(Other) = d;
+        const _: () = const { Other };
+        macro_rules! e { () => {} }
+        pub(crate) type F = unsafe extern \"C\" fn(Other);
+        struct G<'a>(&'a Other);";
+    let tokens: Vec<TokenTree> = text.parse::<TokenStream>().expect("Rust").into_iter().collect();
+    let mut module = Module::default();
+    Reader {
+        module: &mut module,
+        file: &[],
+    }
+    .tokens(&tokens, &[]);
+    let found: Vec<&str> = module.defined.iter().map(String::as_str).collect();
+    assert_eq!(found, ["C", "F", "G", "_", "a", "b", "e"]);
 }
 
 #[test]
