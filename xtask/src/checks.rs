@@ -6,9 +6,10 @@ mod owners;
 
 use std::collections::BTreeSet;
 
-use crate::annotations::{counter, kinds, word};
+use crate::annotations::{counter, kinds};
 use crate::bindings::registry::{Entry, split_stream};
 use crate::c_type::CType;
+use crate::kind::Kind;
 use crate::registry::Registry;
 
 /// The keys that an annotation may have.
@@ -112,43 +113,14 @@ fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
             }
             None => {}
             Some(kind) => {
-                if let Some(why) = contradiction(kind, &CType::parse(ty)) {
+                let fits = Kind::parse(kind).and_then(|parsed| parsed.fits(&CType::parse(ty)));
+                if let Err(why) = fits {
                     found.push(format!("{name}: {kind:?} contradicts the type {ty}: {why}"));
                 }
             }
         }
     }
     found
-}
-
-/// Returns the reason why a parameter of this type cannot have this direction.
-fn contradiction(kind: &str, ty: &CType) -> Option<&'static str> {
-    let is_read_only = ty.pointers == 1 && ty.constant;
-    match word(kind) {
-        "destroyed" | "released" if ty.pointers > 0 => Some("only a handle passed by value can be destroyed"),
-        "raw" | "destroyed" | "released" | "string" | "text" | "bytes" | "buf" | "vec" | "bool"
-            if kind.ends_with('?') =>
-        {
-            Some("it cannot be optional")
-        }
-        "destroyed" | "released" => None,
-        "bool" if ty.pointers == 0 && ty.is_truth() => None,
-        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes" | "buf" | "vec"
-        | "list" | "bool" | "copied"
-            if ty.pointers == 0 =>
-        {
-            Some("it is passed by value")
-        }
-        "out" | "new" | "lent" | "inout" | "string" | "buf" | "vec" | "list" | "bool" | "copied" if is_read_only => {
-            Some("the target is constant")
-        }
-        "text" if !(ty.is_char() && ty.constant && ty.pointers == 2) => Some("it is not a pointer to a string"),
-        "str" if !(ty.is_char() && ty.constant && ty.pointers == 1) => Some("it is not a string"),
-        "string" if !(ty.is_char() && !ty.constant && ty.pointers == 1) => Some("it is not a text buffer"),
-        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes" | "buf" | "vec"
-        | "list" | "bool" | "copied" => None,
-        _ => Some("there is no such direction"),
-    }
 }
 
 #[cfg(test)]
@@ -290,8 +262,8 @@ mod tests {
         assert_eq!(
             ask("a = \"out@b\", c = \"out\""),
             [
-                "a: \"out@b\" names no owner of the CUgraph: use new or lent",
-                "a: only lent values belong to a parameter"
+                "a: \"out@b\" contradicts the type *mut CUgraph: only lent values belong to a parameter",
+                "a: \"out@b\" names no owner of the CUgraph: use new or lent"
             ]
         );
         assert_eq!(

@@ -16,6 +16,7 @@ mod functions_toml;
 mod generate;
 mod headers;
 mod kernels;
+mod kind;
 #[cfg(test)]
 mod merge_tests;
 mod news;

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use super::facts::Facts;
-use super::model::{Call, Kind, Other, Owner, Parameter, version};
+use super::model::{Call, Other, Parameter, version};
 use super::names;
 use super::safety;
+
+use crate::kind::{Kind, Owner};
 
 /// Writes the documentation, and the aliases that let a search find the call.
 pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {

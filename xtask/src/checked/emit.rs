@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use super::docs;
 use super::facts::Facts;
-use super::model::{Call, Count, Kind, Parameter};
+use super::model::{Call, Parameter};
 use super::names;
+
+use crate::kind::{Count, Kind};
 
 /// Returns the file of one group. Its documentation includes the example `src/checked/examples/NAME.md`.
 pub(super) fn file(header: &str, name: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bindings::registry::{Entry, StreamMode};
 use crate::c_type::CType;
+use crate::kind::Kind;
 use crate::registry::{Registry, plain_names_of};
 
 /// The oldest supported driver: CUDA 11.7.
@@ -61,58 +62,6 @@ pub(super) struct Parameter {
     pub(super) nullable: bool,
 }
 
-/// The number of elements of an array.
-#[derive(Debug, Clone)]
-pub(super) enum Count {
-    /// The value of a parameter minus a number.
-    Parameter {
-        name: String,
-        less: usize,
-    },
-    /// The value that a parameter points to; the call may change it.
-    Pointer {
-        name: String,
-    },
-    Fixed(usize),
-}
-
-/// The direction of a parameter; see the head of `annotations.toml`.
-#[derive(Debug, Clone)]
-pub(super) enum Kind {
-    Value,
-    Destroyed,
-    Released,
-    Raw,
-    In { optional: bool },
-    InOut { optional: bool },
-    Out { name: Option<String>, owner: Owner },
-    Truth,
-    OutArray(usize),
-    Text,
-    String { count: String },
-    Str { optional: bool },
-    Slice { count: Count, optional: bool },
-    SliceMut { count: Count, optional: bool },
-    Bytes { count: Count },
-    Buffer { count: Count },
-    Vector { count: String },
-    List { count: String },
-    Copied { count: String },
-}
-
-/// The owner of a returned value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// Nobody, because the value is neither a handle nor an address.
-    Nobody,
-    /// The caller, who destroys it.
-    Caller,
-    /// The driver, or an earlier owner.
-    Other,
-    /// The object whose handle this parameter takes.
-    Parameter(String),
-}
-
 /// Returns one checked call for each function that the annotations describe, sorted by symbol.
 pub(crate) fn calls(registry: &Registry) -> Result<Vec<Call>, String> {
     let mut calls = Vec::new();
@@ -150,7 +99,7 @@ fn read(entry: &Entry, registry: &Registry) -> Result<Call, String> {
                 let kind = kind
                     .as_str()
                     .ok_or_else(|| format!("the direction of {name} is not a string"))?;
-                let parsed = Kind::parse(kind).ok_or_else(|| format!("{name}: unknown direction {kind:?}"))?;
+                let parsed = Kind::parse(kind).map_err(|why| format!("{name}: {kind:?}: {why}"))?;
                 (parsed, kind.ends_with('?'))
             }
         };
@@ -237,8 +186,8 @@ impl Call {
         })
     }
 
-    /// Checks that every direction agrees with its type, that a name which stands for a versioned export has a fallback
-    /// if the oldest driver lacks that export, and that `safety` names only parameters.
+    /// Checks that a name which stands for a versioned export has a fallback if the oldest driver lacks that export, and
+    /// that `safety` names only parameters.
     fn check(&self) -> Result<(), String> {
         let is_plain = self.name != self.symbol;
         if is_plain && self.since > OLDEST && self.fallback.is_none() {
@@ -246,36 +195,6 @@ impl Call {
                 "in C, `{}` means an export that the oldest supported driver lacks: add a `fallback`",
                 self.name
             ));
-        }
-        for parameter in &self.parameters {
-            let Parameter { name, ty, kind, .. } = parameter;
-            let counted = self.is_counted(name);
-            let fits = match kind {
-                Kind::Value => ty.pointers == 0 || counted,
-                Kind::Destroyed | Kind::Released => ty.pointers == 0,
-                Kind::Raw => ty.pointers > 0,
-                Kind::In { .. } => ty.pointers == 1 && !ty.is_void(),
-                Kind::InOut { .. } | Kind::OutArray(_) | Kind::Vector { .. } => {
-                    ty.pointers == 1 && !ty.constant && !ty.is_void()
-                }
-                Kind::List { .. } => ty.pointers == 1 && !ty.constant,
-                Kind::Truth => ty.is_truth(),
-                Kind::Copied { .. } => ty.pointers == 2 && ty.constant && !ty.is_void(),
-                // `const T **` returns a pointer to constant data.
-                Kind::Out { .. } => (ty.pointers == 1 && !ty.constant && !ty.is_void()) || ty.pointers == 2,
-                Kind::Text => ty.pointers == 2 && ty.constant && ty.is_char(),
-                Kind::String { .. } => ty.pointers == 1 && !ty.constant && ty.is_char(),
-                Kind::Str { .. } => ty.pointers == 1 && ty.constant && ty.is_char(),
-                Kind::Slice { .. } => (ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void()),
-                Kind::SliceMut { .. } => {
-                    !ty.constant && ((ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void()))
-                }
-                Kind::Bytes { .. } => ty.pointers == 1 && ty.is_void(),
-                Kind::Buffer { .. } => ty.pointers == 1 && !ty.constant && (ty.is_void() || ty.is_char()),
-            };
-            if !fits {
-                return Err(format!("{name}: {kind:?} does not fit the type {ty:?}"));
-            }
         }
         self.check_safety()?;
         Ok(())
@@ -328,113 +247,4 @@ impl Parameter {
 /// Returns a CUDA version as text, `12.5` for 12050.
 pub(crate) fn version(since: u32) -> String {
     format!("{}.{}", since / 1000, since % 1000 / 10)
-}
-
-impl Kind {
-    fn parse(text: &str) -> Option<Self> {
-        let (text, optional) = match text.strip_suffix('?') {
-            Some(text) => (text, true),
-            None => (text, false),
-        };
-        let (word, count) = match text.split_once('[') {
-            Some((word, rest)) => (word, Some(rest.strip_suffix(']')?)),
-            None => (text, None),
-        };
-        let kind = match (word, count) {
-            ("destroyed", None) => Self::Destroyed,
-            ("released", None) => Self::Released,
-            ("raw", None) => Self::Raw,
-            ("in", None) => Self::In { optional },
-            ("inout", None) => Self::InOut { optional },
-            ("text", None) => Self::Text,
-            ("bool", None) => Self::Truth,
-            ("str", None) => Self::Str { optional },
-            ("string", Some(count)) => Self::String {
-                count: count.to_owned(),
-            },
-            ("vec", Some(count)) => Self::Vector {
-                count: count.to_owned(),
-            },
-            ("list", Some(count)) => Self::List {
-                count: count.to_owned(),
-            },
-            ("copied", Some(count)) => Self::Copied {
-                count: count.to_owned(),
-            },
-            ("bytes", Some(count)) => Self::Bytes {
-                count: Count::parse(count)?,
-            },
-            ("buf", Some(count)) => Self::Buffer {
-                count: Count::parse(count)?,
-            },
-            ("in", Some(count)) => Self::Slice {
-                count: Count::parse(count)?,
-                optional,
-            },
-            ("out", Some(count)) => match Count::parse(count)? {
-                Count::Fixed(count) => Self::OutArray(count),
-                count => Self::SliceMut { count, optional },
-            },
-            (word, None) => {
-                let (word, owner) = match word.split_once('@') {
-                    Some((word, owner)) => (word, Some(owner.to_owned())),
-                    None => (word, None),
-                };
-                let (word, name) = match word.split_once(':') {
-                    Some((word, name)) => (word, Some(name.to_owned())),
-                    None => (word, None),
-                };
-                let owner = match (word, owner) {
-                    ("out", None) => Owner::Nobody,
-                    ("new", None) => Owner::Caller,
-                    ("lent", None) => Owner::Other,
-                    ("lent", Some(owner)) => Owner::Parameter(owner),
-                    _ => return None,
-                };
-                Self::Out { name, owner }
-            }
-            _ => return None,
-        };
-        let may_be_optional = matches!(
-            kind,
-            Self::In { .. }
-                | Self::InOut { .. }
-                | Self::Str { .. }
-                | Self::Slice { .. }
-                | Self::SliceMut { .. }
-                | Self::Out { .. }
-                | Self::List { .. }
-                | Self::Copied { .. }
-        );
-        (may_be_optional || !optional).then_some(kind)
-    }
-}
-
-impl Count {
-    /// Returns true if this parameter holds the count.
-    pub(super) fn is(&self, parameter: &str) -> bool {
-        match self {
-            Self::Parameter { name, .. } | Self::Pointer { name } => name == parameter,
-            Self::Fixed(_) => false,
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        if let Ok(count) = text.parse() {
-            return Some(Self::Fixed(count));
-        }
-        if let Some(name) = text.strip_prefix('*') {
-            return Some(Self::Pointer { name: name.to_owned() });
-        }
-        Some(match text.split_once('-') {
-            Some((name, less)) => Self::Parameter {
-                name: name.to_owned(),
-                less: less.parse().ok()?,
-            },
-            None => Self::Parameter {
-                name: text.to_owned(),
-                less: 0,
-            },
-        })
-    }
 }

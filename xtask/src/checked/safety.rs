@@ -1,9 +1,10 @@
 //! Writes the *Safety* section of a checked call.
 
 use super::facts::Facts;
-use super::model::{Call, Kind};
+use super::model::Call;
 use super::names;
 use crate::c_type::CType;
+use crate::kind::Kind;
 
 /// Returns the sentences under *Safety*, at least one.
 pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {

@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::model::{Call, Count, Kind, Parameter};
+use super::model::{Call, Parameter};
+
+use crate::kind::{Count, Kind};
 
 /// Returns the text of the table.
 pub(super) fn file(header: &str, calls: &[Call]) -> String {

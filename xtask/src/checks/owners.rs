@@ -35,14 +35,12 @@ pub(super) fn problems(entry: &Entry, kinds: &BTreeMap<&str, &str>, registry: &R
                 "{name}: {direction:?} is for handles and addresses, and {base} is neither"
             ));
         }
-        if let Some(owner) = owner {
-            if word != "lent" {
-                found.push(format!("{name}: only lent values belong to a parameter"));
-            } else if !is_passed(entry, kinds, owner) {
-                found.push(format!(
-                    "{name}: {kind:?} does not name a parameter that the caller passes"
-                ));
-            }
+        if let Some(owner) = owner.filter(|_| word == "lent")
+            && !is_passed(entry, kinds, owner)
+        {
+            found.push(format!(
+                "{name}: {kind:?} does not name a parameter that the caller passes"
+            ));
         }
     }
     found
