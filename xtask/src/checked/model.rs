@@ -186,8 +186,8 @@ impl Call {
         })
     }
 
-    /// Checks that a name which stands for a versioned export has a fallback if the oldest driver lacks that export, and
-    /// that `safety` names only parameters.
+    /// Checks that a name which stands for a versioned export has a fallback if the oldest driver lacks that export, that
+    /// a fallback can be called, and that `safety` names only parameters.
     fn check(&self) -> Result<(), String> {
         let is_plain = self.name != self.symbol;
         if is_plain && self.since > OLDEST && self.fallback.is_none() {
@@ -195,6 +195,10 @@ impl Call {
                 "in C, `{}` means an export that the oldest supported driver lacks: add a `fallback`",
                 self.name
             ));
+        }
+        let is_list = |parameter: &Parameter| matches!(parameter.kind, Kind::List { .. });
+        if self.fallback.is_some() && self.parameters.iter().any(is_list) {
+            return Err("a call with a `list` cannot have a `fallback`".to_owned());
         }
         self.check_safety()?;
         Ok(())
@@ -247,4 +251,45 @@ impl Parameter {
 /// Returns a CUDA version as text, `12.5` for 12050.
 pub(crate) fn version(since: u32) -> String {
     format!("{}.{}", since / 1000, since % 1000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::calls;
+    use crate::annotations::Annotations;
+    use crate::bindings::model::Model;
+    use crate::bindings::registry::{Entry, StreamMode};
+    use crate::registry::Registry;
+
+    #[test]
+    fn calls_with_a_list_have_no_fallback() {
+        let ask = |kind: &str| {
+            let entry = |symbol: &str, since, legacy| Entry {
+                symbol: symbol.to_owned(),
+                base: "cuF".to_owned(),
+                since,
+                stream: StreamMode::None,
+                aliases: if legacy { Vec::new() } else { vec!["cuF".to_owned()] },
+                legacy,
+                group: "A".to_owned(),
+                does: "B.".to_owned(),
+                parameters: [("a", "*mut c_int"), ("n", "*mut usize")]
+                    .map(|(name, ty)| (name.to_owned(), ty.to_owned()))
+                    .to_vec(),
+            };
+            let text = format!("[cuF_v2]\ndoes = \"B.\"\nfallback = \"cuF\"\nparameters = {{ a = \"{kind}\" }}");
+            let calls = calls(&Registry {
+                header: Model::default(),
+                functions: vec![entry("cuF", 2000, true), entry("cuF_v2", 12000, false)],
+                current: ["cuF_v2".to_owned()].into(),
+                annotations: Annotations::parse(&text).expect("TOML"),
+            });
+            calls.map(drop)
+        };
+        assert_eq!(ask("out"), Ok(()));
+        assert_eq!(
+            ask("list[n]"),
+            Err("annotations.toml: [cuF_v2] a call with a `list` cannot have a `fallback`".to_owned())
+        );
+    }
 }
