@@ -20,19 +20,20 @@ pub(in crate::trace) static SHOWN: &[(&str, &str)] = &[
 
 /// Returns the text of the file.
 pub(crate) fn text(registry: &Registry) -> Result<String, String> {
-    let mut rows: Vec<(&str, String)> = Vec::new();
+    let mut rows: Vec<(String, String)> = Vec::new();
     for entry in &registry.functions {
         let Some(annotation) = registry.annotations.of(&entry.symbol) else {
             continue;
         };
         let kinds = kinds(annotation);
+        let entry = registry.annotations.named_as_annotated(entry, &registry.functions);
         let letters: String = entry
             .parameters
             .iter()
             .map(|(name, _)| letter(kinds.get(name.as_str()).copied().unwrap_or_default()))
             .collect();
         if letters.contains(['o', 's']) {
-            rows.push((&entry.symbol, letters));
+            rows.push((entry.symbol, letters));
         }
     }
     rows.sort_unstable();

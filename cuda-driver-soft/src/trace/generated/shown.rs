@@ -246,6 +246,7 @@ pub(in crate::trace) static SHOWN: &[(&str, &str)] = &[
     ("cuStreamEndCapture", ".o"),
     ("cuStreamEndCapture_ptsz", ".o"),
     ("cuStreamGetAttribute", "..o"),
+    ("cuStreamGetAttribute_ptsz", "..o"),
     ("cuStreamGetCaptureInfo", ".oo"),
     ("cuStreamGetCaptureInfo_ptsz", ".oo"),
     ("cuStreamGetCaptureInfo_v2", ".ooo.."),
