@@ -264,6 +264,8 @@ fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {
         "--quiet",
         "--no-deps",
         "--disable-pip-version-check",
+        // A package of sources would run its own code here.
+        "--only-binary=:all:",
         "--dest",
     ]);
     command(pip.arg(into).arg(pinned))?;
