@@ -66,15 +66,8 @@ fn is_of_another_header(name: &str) -> bool {
     name.starts_with("cuProfiler") || ["EGL", "Egl", "GL", "VDPAU"].iter().any(|part| name.contains(part))
 }
 
-/// Writes the file; with `--check`, fails if the file has other contents.
-pub(crate) fn run() -> Result<(), String> {
-    let check = match std::env::args().nth(2).as_deref() {
-        None => false,
-        Some("--check") => true,
-        Some(other) => {
-            return Err(format!("unknown option {other}; the only option is --check"));
-        }
-    };
+/// Writes the file; with `check`, fails if the file has other contents.
+pub(crate) fn run(check: bool) -> Result<(), String> {
     let registry = Registry::read()?;
     let mut lines = BTreeMap::new();
     let source = help()?;

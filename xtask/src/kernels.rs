@@ -17,16 +17,8 @@ use crate::headers;
 
 const VERSION: &str = "11.7.99";
 
-/// Compiles every kernel file; with `--check`, compares instead of writing.
-pub(crate) fn run() -> Result<(), String> {
-    let check = match std::env::args().nth(2).as_deref() {
-        None => false,
-        Some("--check") => true,
-        Some("--print") => return print(std::env::args().nth(3).unwrap_or_default().as_ref()),
-        Some(other) => {
-            return Err(format!("unknown option {other}; the only option is --check"));
-        }
-    };
+/// Compiles every kernel file; with `check`, compares instead of writing.
+pub(crate) fn run(check: bool) -> Result<(), String> {
     let folder = root().join("tests/kernels");
     let generated = folder.join("generated");
     headers::nvrtc()?;
@@ -75,7 +67,7 @@ pub(crate) fn run() -> Result<(), String> {
 fn compile(source: &Path) -> Result<String, String> {
     let this = std::env::current_exe().map_err(|e| format!("the path of this program: {e}"))?;
     let output = Command::new(this)
-        .args(["kernels", "--print"])
+        .arg("kernel")
         .arg(source)
         .output()
         .map_err(|e| format!("{}: {e}", source.display()))?;
@@ -87,8 +79,8 @@ fn compile(source: &Path) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| format!("{}: {e}", source.display()))
 }
 
-/// Compiles one file and prints its PTX.
-fn print(source: &Path) -> Result<(), String> {
+/// `cargo xtask kernel`: compiles one file and prints its PTX.
+pub(crate) fn print(source: &Path) -> Result<(), String> {
     let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
     print!("{}", nvrtc.compile(&name, &read(source)?)?);
