@@ -31,7 +31,7 @@ const LIBCLANG: Package = Package {
 };
 
 /// The run-time compiler of CUDA 11.7. It emits PTX 7.7, which every supported driver accepts.
-const NVRTC: Package = Package {
+pub(crate) const NVRTC: Package = Package {
     name: "nvidia-cuda-nvrtc-cu11",
     version: "11.7.99",
     holds: Cow::Borrowed("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"),
@@ -144,11 +144,6 @@ pub(crate) fn previous() -> Result<PathBuf, String> {
 /// Returns the folder of the last CUDA 12 header.
 pub(crate) fn frozen() -> Result<PathBuf, String> {
     folder_of(&frozen_package()?)
-}
-
-/// Returns the folder of NVRTC's libraries.
-pub(crate) fn nvrtc() -> Result<PathBuf, String> {
-    folder_of(&NVRTC)
 }
 
 /// Selects the pinned libclang, and returns the input of the generator.

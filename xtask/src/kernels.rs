@@ -1,8 +1,8 @@
-//! `cargo xtask kernels [--check]`: compiles `tests/kernels/*.cu` to PTX with NVRTC 11.7.99.
+//! `cargo xtask kernels [--check]`: compiles `tests/kernels/*.cu` to PTX with NVRTC.
 //!
-//! That release emits PTX 7.7, which every supported driver accepts; no GPU is needed. A file is compiled for
-//! `compute_52` unless its name contains another architecture (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds
-//! options. With `--check`, writes nothing and fails if a committed file differs.
+//! No GPU is needed. A file is compiled for `compute_52` unless its name contains another architecture
+//! (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds options. With `--check`, writes nothing and fails if a
+//! committed file differs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Write as _;
@@ -13,15 +13,13 @@ use std::{fs, ptr};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use crate::files::{read, root, write};
-use crate::headers;
-
-const VERSION: &str = "11.7.99";
+use crate::headers::{self, NVRTC};
 
 /// Compiles every kernel file; with `check`, compares instead of writing.
 pub(crate) fn run(check: bool) -> Result<(), String> {
     let folder = root().join("tests/kernels");
     let generated = folder.join("generated");
-    headers::nvrtc()?;
+    headers::fetch(&NVRTC)?;
 
     let mut sources = files(&folder, "cu")?;
     sources.sort();
@@ -55,7 +53,7 @@ pub(crate) fn run(check: bool) -> Result<(), String> {
         }
     }
     if stale.is_empty() {
-        println!("{} kernel files compiled with NVRTC {VERSION}", sources.len());
+        println!("{} kernel files compiled with NVRTC {}", sources.len(), NVRTC.version);
         Ok(())
     } else {
         Err(format!("{}\nrun: cargo xtask kernels", stale.join("\n")))
@@ -82,7 +80,7 @@ fn compile(source: &Path) -> Result<String, String> {
 /// `cargo xtask kernel`: compiles one file and prints its PTX.
 pub(crate) fn print(source: &Path) -> Result<(), String> {
     let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
+    let nvrtc = Nvrtc::load(&headers::fetch(&NVRTC)?)?;
     print!("{}", nvrtc.compile(&name, &read(source)?)?);
     Ok(())
 }
@@ -121,10 +119,11 @@ struct Nvrtc {
 }
 
 impl Nvrtc {
-    fn load(folder: &Path) -> Result<Self, String> {
+    /// Loads the library of this file.
+    fn load(file: &Path) -> Result<Self, String> {
         // The compiler opens its second library by name, and finds it only if it is loaded already.
-        let builtins = open(&folder.join("libnvrtc-builtins.so.11.7"))?;
-        let library = open(&folder.join("libnvrtc.so.11.2"))?;
+        let builtins = open(&file.with_file_name("libnvrtc-builtins.so.11.7"))?;
+        let library = open(file)?;
         // Neither library is closed: the function pointers below outlive this function.
         std::mem::forget(builtins);
         macro_rules! symbol {
@@ -200,7 +199,8 @@ impl Nvrtc {
         let mut out = String::new();
         let _ = writeln!(
             out,
-            "// Written by `cargo xtask kernels` from tests/kernels/{name} with NVRTC {VERSION} ({}). Do not edit.",
+            "// Written by `cargo xtask kernels` from tests/kernels/{name} with NVRTC {} ({}). Do not edit.",
+            NVRTC.version,
             options.join(" ")
         );
         // With line information, NVRTC writes its working folder before the name of the source.
