@@ -6,7 +6,7 @@ use crate::headers;
 
 /// Fetches the headers of all releases, and prints the path of each.
 pub(crate) fn run() -> Result<(), String> {
-    for package in headers::releases() {
+    for package in headers::releases()? {
         println!("{}", headers::fetch(&package)?.display());
     }
     Ok(())

@@ -42,42 +42,47 @@ pub(crate) const NVRTC: Package = Package {
 pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
 
 /// Returns the header package of every CUDA release since 11.7, oldest first.
-pub(crate) fn releases() -> impl Iterator<Item = Package> {
+pub(crate) fn releases() -> Result<Vec<Package>, String> {
     let lines = RELEASES.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (name, version) = (words.next()?, words.next()?);
-        let holds = match version.split_once('.')?.0 {
-            "11" | "12" => Cow::Borrowed("nvidia/cuda_runtime/include/cuda.h"),
-            major => Cow::Owned(format!("nvidia/cu{major}/include/cuda.h")),
-        };
-        Some(Package {
-            name,
-            version,
-            holds,
-            sha256: Some(words.next()?),
-        })
+    lines.map(release).collect()
+}
+
+/// Reads one line of the list.
+fn release(line: &'static str) -> Result<Package, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, version, sha256] = words[..] else {
+        return Err(format!("headers.txt: {line:?} is not a name, a version and a SHA-256"));
+    };
+    let holds = match version.split('.').next() {
+        Some("11" | "12") => Cow::Borrowed("nvidia/cuda_runtime/include/cuda.h"),
+        major => Cow::Owned(format!("nvidia/cu{}/include/cuda.h", major.unwrap_or_default())),
+    };
+    Ok(Package {
+        name,
+        version,
+        holds,
+        sha256: Some(sha256),
     })
 }
 
 /// Returns the header that the bindings are made from.
 fn current_package() -> Result<Package, String> {
     let none = "cuda-driver-sys/api/headers.txt names no release";
-    releases().last().ok_or_else(|| none.to_owned())
+    releases()?.pop().ok_or_else(|| none.to_owned())
 }
 
 /// Returns the release before the newest one.
 fn previous_package() -> Result<Package, String> {
-    let all: Vec<Package> = releases().collect();
-    let before = all.into_iter().rev().nth(1);
+    let before = releases()?.into_iter().rev().nth(1);
     before.ok_or_else(|| "cuda-driver-sys/api/headers.txt lists only one release".to_owned())
 }
 
 /// Returns the last header of CUDA 12, which defines the plain names.
 fn frozen_package() -> Result<Package, String> {
-    let of_12 = releases().filter(|release| release.version.starts_with("12."));
+    let mut from_newest = releases()?.into_iter().rev();
+    let of_12 = from_newest.find(|release| release.version.starts_with("12."));
     let none = "cuda-driver-sys/api/headers.txt names no release of CUDA 12";
-    of_12.last().ok_or_else(|| none.to_owned())
+    of_12.ok_or_else(|| none.to_owned())
 }
 
 /// Returns the CUDA release that the bindings are made from, for instance `12.9`.
@@ -258,9 +263,9 @@ fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {
         "download",
         "--quiet",
         "--no-deps",
-        "--disable-pip-version-check",
         // A package of sources would run its own code here.
         "--only-binary=:all:",
+        "--disable-pip-version-check",
         "--dest",
     ]);
     command(pip.arg(into).arg(pinned))?;
@@ -306,4 +311,17 @@ fn command(command: &mut Command) -> Result<(), String> {
         output.status,
         String::from_utf8_lossy(&output.stderr).trim()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{release, releases};
+
+    #[test]
+    fn malformed_lines_of_the_list_are_refused() {
+        assert!(releases().is_ok_and(|all| all.len() > 16));
+        for line in ["", "nvidia-cuda-runtime 13.6.1", "a 13.6.1 0 0"] {
+            assert!(release(line).is_err_and(|error| error.contains(&format!("{line:?}"))));
+        }
+    }
 }
