@@ -3,7 +3,7 @@
 # unpacked into .cache/; nothing is installed. The tests load the drivers as an ordinary user, because as root cuInit
 # creates a device node.
 #
-# Exit code 75: a download failed three times.
+# Exit code 75: a download failed three times. Exit code 1 if Debian no longer has a driver.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,18 +31,24 @@ lists() {
         -e 's/^Components:.*/Components: non-free/' \
         /etc/apt/sources.list.d/debian.sources >"$apt/etc/sources.list.d/drivers.sources"
     cp /etc/apt/apt.conf.d/99* "$apt/etc/apt.conf.d/" 2>/dev/null || true
-    apt-get "${options[@]}" -qq update
+    apt-get "${options[@]}" -qq -o APT::Update::Error-Mode=any update && is_updated=yes
+}
+
+# version_of DRIVER PACKAGE: prints the version of the package that has the driver; nothing if the lists have none.
+version_of() {
+    apt-cache "${options[@]}" madison "$2" | awk -v d="$1" '$3 ~ "^" d "[.]" { print $3; exit }'
 }
 
 fetch() {
     local driver=$1 package=$2 version
-    version=$(apt-cache "${options[@]}" madison "$package" | awk -v d="$driver" '$3 ~ "^" d "[.]" { print $3; exit }')
+    version=$(version_of "$driver" "$package")
     [ -n "$version" ] || return
     rm -rf "$home/deb" && mkdir -p "$home/deb"
     (cd "$home/deb" && apt-get "${options[@]}" -qq download "$package=$version") || return
     dpkg -x "$home"/deb/*.deb "$home/$driver.new" && mv "$home/$driver.new" "$home/$driver"
 }
 
+is_updated=
 for try in 1 2 3; do
     missing=()
     for line in "${packages[@]}"; do
@@ -58,6 +64,10 @@ for try in 1 2 3; do
 done
 for line in "${packages[@]}"; do
     if [ ! -d "$home/${line% *}" ]; then
+        if [ -n "$is_updated" ] && [ -z "$(version_of "${line% *}" "${line#* }")" ]; then
+            echo "ci/drivers.sh: Debian has no ${line#* } with driver ${line% *} any more; name another package" >&2
+            exit 1
+        fi
         echo "ci/drivers.sh: no package with driver ${line% *} could be downloaded" >&2
         exit 75
     fi

@@ -2,7 +2,7 @@
 # Builds the binding crates, cuda-driver-hooks and cuda-doctor with Rust 1.85, their declared `rust-version`. The
 # compiler is Debian's package, which is unpacked into .cache/; nothing is installed.
 #
-# Exit code 75: a download failed three times.
+# Exit code 75: a download failed three times. Exit code 1 if Debian no longer has the package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,15 +14,19 @@ packages=(
 )
 
 download() {
-    local try
+    local try is_updated=
     for try in 1 2 3; do
         if (cd "$home/debs" && apt-get download --quiet "${packages[@]}" 2>&1); then
             return 0
         fi
         # A stale package list names versions that are no longer available.
-        apt-get update --quiet >/dev/null 2>&1 || true
+        apt-get update --quiet -o APT::Update::Error-Mode=any >/dev/null 2>&1 && is_updated=yes
         sleep $((try * 5))
     done
+    if [ -n "$is_updated" ] && ! apt-cache madison rustc-web | grep -qF " $version "; then
+        echo "ci/msrv.sh: Debian has no rustc-web $version any more; name another version" >&2
+        exit 1
+    fi
     echo "ci/msrv.sh: Debian's rustc-web $version could not be downloaded" >&2
     exit 75
 }
