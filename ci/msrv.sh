@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the binding crates, cuda-driver-hooks and cuda-doctor with Rust 1.85, their declared `rust-version`. The
+# Checks the binding crates, cuda-driver-hooks and cuda-doctor with Rust 1.85, their declared `rust-version`. The
 # compiler is Debian's package, which is unpacked into .cache/; nothing is installed.
 #
 # Exit code 75: a download failed three times. Exit code 1 if Debian no longer has the package.
@@ -46,5 +46,5 @@ export RUSTC=$home/root/usr/bin/rustc CARGO_TARGET_DIR=$PWD/target/rust-1.85
 unset RUSTUP_TOOLCHAIN CARGO RUSTDOC
 cargo=$home/root/usr/bin/cargo
 "$RUSTC" --version
-"$cargo" build --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver -p cuda-doctor
+"$cargo" check --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver -p cuda-doctor
 "$cargo" check --locked -p cuda-driver-sys --no-default-features
