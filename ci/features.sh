@@ -6,26 +6,29 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-hack=$PWD/.cache/cargo-hack
-if [ ! -x "$hack/bin/cargo-hack" ]; then
-    for try in 1 2 3; do
-        cargo install --quiet --locked --root "$hack" --version 0.6.46 cargo-hack && break
-        if [ "$try" = 3 ]; then
-            echo "ci/features.sh: cargo-hack 0.6.46 could not be installed" >&2
-            exit 75
-        fi
-        sleep $((try * 5))
-    done
-fi
-
 # For the feature bindgen: the pinned cuda.h and libclang.
 variables=$(cargo xtask headers)
 eval "$variables"
 
-PATH=$hack/bin:$PATH
-# `default` adds nothing to `loader`.
-cargo hack check --package cuda-driver-sys --feature-powerset --exclude-features default
-cargo hack check --package cuda-driver --feature-powerset
+# feature_sets PACKAGE: prints each set of the package's features, separated by commas, after a `+`. `default` adds
+# nothing to the other features.
+feature_sets() {
+    cargo metadata --no-deps --format-version 1 | python3 -c '
+import itertools, json, sys
+[package] = [p for p in json.load(sys.stdin)["packages"] if p["name"] == sys.argv[1]]
+features = [f for f in package["features"] if f != "default"]
+for count in range(len(features) + 1):
+    for chosen in itertools.combinations(features, count):
+        print("+" + ",".join(chosen))
+' "$1"
+}
+for package in cuda-driver-sys cuda-driver; do
+    sets=$(feature_sets "$package")
+    for set in $sets; do
+        echo "--- $package $set"
+        cargo check --package "$package" --no-default-features --features "${set#+}"
+    done
+done
 
 # The linker must not use a toolkit's libcuda.so: it gets a stub that is made by the build.
 unset CUDA_PATH
