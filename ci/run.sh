@@ -124,13 +124,17 @@ in_clone() {
     PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"
 }
 
-# Checks in the clean clone, where the software driver is built already, that the generator changes no file.
+# Checks in the clean clone, where the software driver is built already, that the generator changes and adds no file.
 generated() {
     ln -sfn "$cache" "$clone/.cache"
     (cd "$clone" && cargo xtask generate) || return
     local changed
-    changed=$(git ls-files --cached --others --exclude-standard | while read -r file; do
-        [ ! -f "$file" ] || cmp -s "$file" "$clone/$file" || echo "$file"
+    changed=$({
+        git ls-files --cached --others --exclude-standard
+        # The repository's .gitignore files apply in the clone.
+        git --git-dir="$(git rev-parse --absolute-git-dir)" --work-tree="$clone" ls-files --others --exclude-standard
+    } | sort -u | while read -r file; do
+        [ ! -e "$file" ] && [ ! -e "$clone/$file" ] || cmp -s "$file" "$clone/$file" || echo "$file"
     done)
     [ -z "$changed" ] || { printf '%s\n' "$changed"; echo "generated files are stale; run: cargo xtask generate"; return 1; }
 }
