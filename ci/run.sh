@@ -139,6 +139,11 @@ generated() {
     [ -z "$changed" ] || { printf '%s\n' "$changed"; echo "generated files are stale; run: cargo xtask generate"; return 1; }
 }
 
+# The scripts build the same packages in the same folder, with different values of CUDA_PATH.
+headers_and_features() {
+    ci/bindgen.sh && ci/features.sh
+}
+
 # The sys crate stays small: at most four packages in its default tree, itself included.
 few_packages() {
     local tree
@@ -178,8 +183,7 @@ step "GPU pack" gpu_pack
 step "numbers: calls and loading" in_clone numbers.sh calls
 step "ABI: every cuda.h since 11.7" in_clone abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" in_clone drivers.sh
-parallel "feature bindgen with every cuda.h" ci/bindgen.sh
-parallel "every set of features, and a linked program" ci/features.sh
+parallel "feature bindgen with every cuda.h, every set of features, and a linked program" headers_and_features
 parallel "the example crate" env CARGO_TARGET_DIR="$root/target/higher-crate" cargo test --manifest-path examples/higher-crate/Cargo.toml
 parallel "a target without dynamic libraries" in_clone platforms.sh nowhere
 parallel "aarch64 Linux" in_clone platforms.sh aarch64
