@@ -92,12 +92,12 @@ readme_command() {
     return "$code"
 }
 
-# Runs the contract suite with each value of CUDA_SOFT_ENGINE. `compiled`: all kernels are compiled to machine code
-# where that is possible. `leaving`: the same, but each check in compiled code fails, so that the interpreter continues.
-# `auto`: only kernels that run often are compiled. `interpreter`: none is.
+# Runs the contract suite with each value of CUDA_SOFT_ENGINE but the default, which the README's tests use. `compiled`:
+# all kernels are compiled to machine code where that is possible. `leaving`: the same, but each check in compiled code
+# fails, so that the interpreter continues. `interpreter`: none is.
 engines() {
     local engine
-    for engine in compiled leaving auto interpreter; do
+    for engine in compiled leaving interpreter; do
         (cd "$clone" && CUDA_SOFT_ENGINE=$engine cargo test --workspace --test contract) || return
     done
 }
@@ -108,13 +108,13 @@ random_kernels() {
     "$clone/target/debug/examples/random_kernels" 4000 1000000
 }
 
-# Runs the tests that compile C against the fetched cuda.h, including the C program that uses the software libcuda.so.1.
-# The command names the whole workspace like the README's, because other packages would mean other features and another
-# build.
+# Runs the tests that need the fetched cuda.h: those that compile C against it, including the C program that uses the
+# software libcuda.so.1, and those of the generator. The command names the whole workspace like the README's, because
+# other packages would mean other features and another build.
 with_header() {
     ls -d "$cache"/nvidia-cuda-runtime-13* >/dev/null || return 75
     ln -sfn "$cache" "$clone/.cache"
-    (cd "$clone" && cargo test --workspace --test c_program --test param_layout -- --nocapture)
+    (cd "$clone" && cargo test --workspace --test c_program --test param_layout --bin xtask -- --nocapture)
 }
 
 # Runs a CI script in the clean clone, so that it uses the clone's test builds; builds for other platforms are kept
@@ -170,21 +170,21 @@ step "kernels match NVRTC's output" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
 step "directions match NVIDIA's Python bindings" cargo xtask directions --check
 step "result codes match the manual" cargo xtask results
-step "the feature bindgen makes the committed bindings" ci/bindings.sh
 step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
 step "the contract suite with each engine" engines
 step "the contract suite with all checks of kernels" in_clone checks.sh
 step "random kernels with each engine" random_kernels
-step "C program over libcuda.so.1" with_header
+step "C program over libcuda.so.1, and the generator" with_header
 step "generated files are up to date" generated
 step "GPU pack" gpu_pack
 step "numbers: calls and loading" in_clone numbers.sh calls
 step "ABI: every cuda.h since 11.7" in_clone abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" in_clone drivers.sh
 parallel "feature bindgen with every cuda.h, every set of features, and a linked program" headers_and_features
-parallel "the example crate" env CARGO_TARGET_DIR="$root/target/higher-crate" cargo test --manifest-path examples/higher-crate/Cargo.toml
+# Its tests run as a part of the workspace's.
+parallel "the example crate" env CARGO_TARGET_DIR="$root/target/higher-crate" cargo check --tests --manifest-path examples/higher-crate/Cargo.toml
 parallel "a target without dynamic libraries" in_clone platforms.sh nowhere
 parallel "aarch64 Linux" in_clone platforms.sh aarch64
 parallel "Windows" in_clone platforms.sh windows
