@@ -9,7 +9,7 @@ use crate::bindings::registry::{Entry, StreamMode, split_stream};
 use crate::checked::{Call, version};
 use crate::files::{read, root};
 use crate::headers;
-use crate::registry::Registry;
+use crate::registry::{Registry, plain_names_of};
 use crate::software::output_of_example;
 
 /// The contents of the file.
@@ -147,11 +147,7 @@ impl<'a> Table<'a> {
         if let Some(suffix) = twin {
             _ = write!(export, " + `{suffix}`");
         }
-        let mut plain: Vec<&str> = entry.aliases.iter().map(String::as_str).collect();
-        if !entry.legacy && plain.is_empty() {
-            plain.push(symbol);
-        }
-        let mut plain = plain
+        let mut plain = names_in_c(entry)
             .iter()
             .map(|name| format!("`{name}`"))
             .collect::<Vec<_>>()
@@ -253,6 +249,16 @@ impl<'a> Table<'a> {
         methods.extend(named.map(String::as_str));
         let methods: Vec<String> = methods.iter().map(|method| format!("`{method}`")).collect();
         methods.join(", ")
+    }
+}
+
+/// Returns the names in C: the plain names, or the symbol if the export has none.
+fn names_in_c(entry: &Entry) -> Vec<&str> {
+    let plain = plain_names_of(entry);
+    if plain.is_empty() && !entry.legacy {
+        vec![&entry.symbol]
+    } else {
+        plain
     }
 }
 
@@ -364,6 +370,12 @@ mod tests {
         let table = Table::new(&registry, &calls, BTreeSet::new()).expect("the sources");
         assert_eq!(registry.functions.len(), 685);
         assert!(table.text().contains("| 12.0 (11.3) |"));
+        // A function can have a second name in C.
+        assert!(
+            table
+                .text()
+                .contains("| `cuGraphInstantiateWithFlags` | `cuGraphInstantiateWithFlags`, `cuGraphInstantiate` |")
+        );
         assert_eq!(table.checked.len(), 538);
         assert_eq!(registry.current.len(), 492);
         // A function without a checked call is of the 32-bit era, or a twin.
