@@ -89,7 +89,7 @@ after an operand change this:
 | `^n/2`, `^n/4` | a vector with one element for each 2 or 4 columns (`n`) of the shape |
 ";
 
-const NOTE_APPROX: &str = "within the manual's error bounds, but the last bits can differ from a GPU's";
+const NOTE_APPROX: &str = "`.approx`: within the manual's error bounds, but the last bits can differ from a GPU's";
 
 const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of sm_90 from the literature";
 
@@ -98,18 +98,9 @@ const NOTE_VIDEO: &str =
 
 /// Differences from a GPU of instructions that run, by root.
 const NOTES: &[(&str, &str)] = &[
-    (
-        "rcp",
-        "`.approx`: within the manual's error bounds, but the last bits can differ from a GPU's",
-    ),
-    (
-        "sqrt",
-        "`.approx`: within the manual's error bounds, but the last bits can differ from a GPU's",
-    ),
-    (
-        "div",
-        "`.approx` and `.full`: within the manual's error bounds, but the last bits can differ from a GPU's",
-    ),
+    ("rcp", NOTE_APPROX),
+    ("sqrt", NOTE_APPROX),
+    ("div", "`.approx` and `.full`: as `rcp.approx`"),
     ("rsqrt", NOTE_APPROX),
     ("sin", NOTE_APPROX),
     ("cos", NOTE_APPROX),
@@ -205,17 +196,20 @@ impl Forms {
 
     /// Returns the counts as two sentences.
     pub(crate) fn summary(&self) -> String {
-        let rows = || self.rows.values().flatten();
+        // The forms of a row with 0 forms are not counted, but run.
+        let runs = |rows: &&Vec<Row>| rows.iter().any(|row| row.forms == 0 || row.missing.len() < row.forms);
+        let running: Vec<&Vec<Row>> = self.rows.values().filter(runs).collect();
+        let rows = || running.iter().copied().flatten();
         let forms: usize = rows().map(|row| row.forms).sum();
         let missing: usize = rows().map(|row| row.missing.len()).sum();
-        let whole = self.later.keys().filter(|root| !self.rows.contains_key(*root));
+        let later = self.later.keys().filter(|root| !self.rows.contains_key(*root));
         format!(
             "{} instructions run, in {} forms. {} other forms of them and {} more instructions load, but the launch of a \
              kernel that reaches them returns `CUDA_ERROR_NOT_SUPPORTED`, and the log names the instruction.",
-            self.rows.len(),
+            running.len(),
             forms - missing,
             missing,
-            whole.count(),
+            later.count() + self.rows.len() - running.len(),
         )
     }
 
@@ -319,20 +313,20 @@ mod tests {
 
     #[test]
     fn forms_that_do_not_run_are_listed() {
-        let text = "add<int> d, a, b\t1.0\t0\t6\tadd.s16\n\
+        let text = "add<int> d, a, b\t1.0\t0\t6\tadd.s16 add.u16\n\
             sin.approx{.ftz}.f32 d, a\t1.0\t0\t2\t\n\
             addc.sat.s32 d, a, b\t1.2\t20\t1\taddc.sat.s32\n\
             later\ttex\t1.0\t0\nlater\tcp\t7.0\t80\nclass\tint\t.u16|.s16\n";
         let known = Forms::parse(text).expect("the text is right");
         assert_eq!(
             known.summary(),
-            "3 instructions run, in 7 forms. 2 other forms of them and 2 more instructions load, but the launch of a kernel \
+            "2 instructions run, in 6 forms. 2 other forms of them and 3 more instructions load, but the launch of a kernel \
              that reaches them returns `CUDA_ERROR_NOT_SUPPORTED`, and the log names the instruction."
         );
         let document = known.text();
         for line in [
-            "| `add<int> d, a, b` | 6 | 1.0 |  | `add.s16` |",
-            "| `sin.approx{.ftz}.f32 d, a` | 2 | 1.0 |  | *sin: within the manual's error bounds, but the last bits can differ from a GPU's* |",
+            "| `add<int> d, a, b` | 6 | 1.0 |  | `add.s16`, `add.u16` |",
+            "| `sin.approx{.ftz}.f32 d, a` | 2 | 1.0 |  | *sin: `.approx`: within the manual's error bounds, but the last bits can differ from a GPU's* |",
             "| `addc.sat.s32 d, a, b` | 1 | 1.2 | 20 | all of it |",
             "| `tex` … | | 1.0 |  | all of it |",
             "| `<int>` | `.u16\\|.s16` |",
