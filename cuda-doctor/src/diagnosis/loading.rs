@@ -220,6 +220,14 @@ fn matching_file(findings: &Findings, file: &LibraryFile) -> Problem {
     if let Some(stub) = stub_tried(findings) {
         return stub_first(stub, file);
     }
+    if let Some((name, message)) = found_by_name(findings) {
+        return Problem::new(
+            Cause::NotLoadable,
+            Severity::Broken,
+            format!("{name} cannot be loaded: {message}."),
+            "install the driver again, in the same version as the kernel module.",
+        );
+    }
     let folder = file.path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     Problem::new(
         Cause::NotSearched,
@@ -245,6 +253,20 @@ fn message_for<'a>(findings: &'a Findings, file: &LibraryFile) -> Option<&'a str
             AttemptResult::Failed { message } if attempt.place.ends_with(&file.path) => Some(message.as_str()),
             _ => None,
         })
+}
+
+/// Returns the file name and the loader's message if the loader found the driver's library by its name, but could not
+/// load it: the library is broken, or lacks another one.
+fn found_by_name(findings: &Findings) -> Option<(&str, &str)> {
+    let mut attempts = findings.driver.attempts.iter();
+    let by_name = attempts.find(|attempt| !attempt.place.contains('/'))?;
+    let AttemptResult::Failed { message } = &by_name.result else {
+        return None;
+    };
+    // `libcuda.so.1: cannot open shared object file: No such file or directory` of glibc, and musl's `Error loading
+    // shared library libcuda.so.1: No such file or directory`. A message about a missing dependency names that library.
+    let is_absent = message.contains(&format!("{}: ", by_name.place)) && message.contains("No such file");
+    (!is_absent).then_some((&by_name.place, message))
 }
 
 /// Returns the path of a stub that the search passed over.

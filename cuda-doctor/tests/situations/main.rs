@@ -553,3 +553,41 @@ fn library_that_cannot_be_loaded() {
         "{attempts:?}"
     );
 }
+
+/// The loader finds a library by its name outside the folders that the search names.
+#[test]
+fn library_that_the_loader_finds_but_cannot_load() {
+    let tree = Tree::new("by-name").gpu(Some("nvidia"));
+    let library = std::fs::read(std::env::current_exe().expect("a path")).expect("a program");
+    tree.file("usr/lib64/libcuda.so.1", &library[..64]);
+    let mut findings = Report::new(&tree, Driver::File).findings;
+    for (message, cause) in [
+        (
+            "libcuda.so.1: cannot open shared object file: No such file or directory",
+            Cause::NotSearched,
+        ),
+        (
+            "Error loading shared library libcuda.so.1: No such file or directory",
+            Cause::NotSearched,
+        ),
+        ("/usr/lib64/libcuda.so.1: file too short", Cause::NotLoadable),
+        (
+            "libnvidia-gpucomp.so.580: cannot open shared object file: No such file or directory",
+            Cause::NotLoadable,
+        ),
+        (
+            "Error loading shared library libm.so.6: No such file or directory (needed by /usr/lib64/libcuda.so.1)",
+            Cause::NotLoadable,
+        ),
+    ] {
+        // A fake machine has no loader to search the folders, so the test sets the result of the search.
+        findings.driver.attempts[0].result = AttemptResult::Failed {
+            message: message.to_owned(),
+        };
+        let problem = &diagnose(&findings).problems[0];
+        assert_eq!(problem.cause, cause, "{message}");
+        if cause == Cause::NotLoadable {
+            assert_eq!(problem.text, format!("libcuda.so.1 cannot be loaded: {message}."));
+        }
+    }
+}
