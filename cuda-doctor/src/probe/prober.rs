@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,14 @@ use super::task::Task;
 use crate::findings::Ending;
 
 /// The maximum time to wait for the end of a process that was killed, because a process that waits inside a broken
-/// kernel module never ends; and the minimum time for one that has closed its standard output.
+/// kernel module never ends; and the minimum time for one that has reported its results or closed its standard output.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The maximum number of bytes that are kept of the end of a child's standard error.
 const KEPT: usize = 2000;
+
+/// The maximum number of bytes of a line of standard output. No message is as long.
+const LINE: u64 = 16 << 20;
 
 /// Returns the command that performs a task.
 type MakeCommand = dyn Fn(&Task) -> io::Result<Command>;
@@ -40,7 +44,7 @@ impl Prober {
     }
 
     /// Runs a task; returns its last results, complete or not, and the end of the process.
-    pub(crate) fn run<T: DeserializeOwned + Default>(&self, task: &Task) -> (T, Ending) {
+    pub(crate) fn run<T: DeserializeOwned + Default + Send + 'static>(&self, task: &Task) -> (T, Ending) {
         let mut results = T::default();
         let ending = self.watch(task, &mut results);
         let not_started = |error: io::Error| Ending::NotStarted {
@@ -49,30 +53,25 @@ impl Prober {
         (results, ending.unwrap_or_else(not_started))
     }
 
-    fn watch<T: DeserializeOwned>(&self, task: &Task, results: &mut T) -> io::Result<Ending> {
+    fn watch<T: DeserializeOwned + Send + 'static>(&self, task: &Task, results: &mut T) -> io::Result<Ending> {
         let mut command = (self.command)(task)?;
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let lines = lines_of(child.stdout.take());
-        let errors = lines_of(child.stderr.take());
+        let messages = messages_of(child.stdout.take());
+        let errors = Tail::of(child.stderr.take());
 
         let deadline = Instant::now() + self.timeout;
         let mut step = "its start".to_owned();
         let mut is_complete = false;
-        loop {
-            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    if let Some(progress) = parse::<T>(&line) {
-                        let Progress {
-                            step: next,
-                            results: latest,
-                            is_complete: is_last,
-                        } = progress;
-                        (step, *results, is_complete) = (next, latest, is_last);
-                    }
+        // After the last message, standard output may stay open: a process that the driver started may have inherited
+        // it.
+        while !is_complete {
+            match messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(progress) => {
+                    (step, *results, is_complete) = (progress.step, progress.results, progress.is_complete);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
@@ -84,20 +83,20 @@ impl Prober {
                 }
             }
         }
-        // Standard output is closed, so the process is ending.
+        // The process is ending.
         Ok(match wait(&mut child, deadline.max(Instant::now() + GRACE)) {
             // The system does not report the ends of processes to one that was started with SIGCHLD ignored.
             Err(_) if is_complete => Ending::Completed,
             Err(error) => Ending::Crashed {
                 step,
                 status: format!("an unknown status ({error})"),
-                output: end_of(&errors),
+                output: errors.text(),
             },
             Ok(Some(status)) if status.success() && is_complete => Ending::Completed,
             Ok(Some(status)) => Ending::Crashed {
                 step,
                 status: describe(status),
-                output: end_of(&errors),
+                output: errors.text(),
             },
             Ok(None) => {
                 end(&mut child);
@@ -118,23 +117,70 @@ impl fmt::Debug for Prober {
     }
 }
 
-/// Reads lines on a separate thread, so that the receiver can wait for them with a time limit.
-fn lines_of(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+/// Reads messages on a separate thread, so that the receiver can wait for them with a time limit. Drops all other
+/// output.
+fn messages_of<T: DeserializeOwned + Send + 'static>(
+    stream: Option<impl Read + Send + 'static>,
+) -> Receiver<Progress<T>> {
     let (sender, receiver) = channel();
     if let Some(stream) = stream {
         thread::spawn(move || {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
-            while stream.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-                let text = String::from_utf8_lossy(&line).into_owned();
-                line.clear();
-                if sender.send(text).is_err() {
-                    return;
+            while stream
+                .by_ref()
+                .take(LINE)
+                .read_until(b'\n', &mut line)
+                .is_ok_and(|length| length > 0)
+            {
+                if let Some(progress) = parse(&String::from_utf8_lossy(&line)) {
+                    // The receiver may be gone, but the process must not wait for space in the pipe.
+                    _ = sender.send(progress);
                 }
+                line.clear();
             }
         });
     }
     receiver
+}
+
+/// The end of a stream, which a separate thread reads.
+struct Tail {
+    /// At most [`KEPT`] bytes.
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// Disconnected at the end of the stream.
+    end: Receiver<()>,
+}
+
+impl Tail {
+    fn of(stream: Option<impl Read + Send + 'static>) -> Self {
+        let (sender, end) = channel();
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bytes);
+        if let Some(mut stream) = stream {
+            thread::spawn(move || {
+                let _sender = sender;
+                let mut buffer = [0; KEPT];
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.extend_from_slice(&buffer[..length]);
+                    let excess = kept.len().saturating_sub(KEPT);
+                    kept.drain(..excess);
+                }
+            });
+        }
+        Self { bytes, end }
+    }
+
+    /// Returns the text, trimmed, after the process has ended. Another process may keep the stream open, so this waits
+    /// for its end only for a while.
+    fn text(&self) -> String {
+        _ = self.end.recv_timeout(GRACE);
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first character may be incomplete.
+        let start = bytes.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or_default();
+        String::from_utf8_lossy(&bytes[start..]).trim().to_owned()
+    }
 }
 
 /// Kills a process, and waits a while for its end.
@@ -155,19 +201,6 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
         }
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// Returns the end of the output of a process that has ended: at most [`KEPT`] bytes, trimmed.
-fn end_of(lines: &Receiver<String>) -> String {
-    let mut text = String::new();
-    while let Ok(line) = lines.recv_timeout(Duration::from_millis(100)) {
-        text.push_str(&line);
-    }
-    let start = text.len().saturating_sub(KEPT);
-    let start = (start..=text.len())
-        .find(|start| text.is_char_boundary(*start))
-        .unwrap_or_default();
-    text[start..].trim().to_owned()
 }
 
 fn describe(status: ExitStatus) -> String {
@@ -198,5 +231,20 @@ fn signal_name(signal: i32) -> Option<&'static str> {
         9 => Some("killed"),
         11 => Some("segmentation fault"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Tail};
+
+    #[test]
+    fn only_the_end_of_a_stream_is_kept() {
+        assert_eq!(Tail::of(Some(&b" all of it \n"[..])).text(), "all of it");
+        let tail = Tail::of(Some(std::io::Cursor::new("ä".repeat(KEPT) + "\n")));
+        let text = tail.text();
+        assert_eq!(text, "ä".repeat(KEPT / 2 - 1));
+        assert!(tail.bytes.lock().is_ok_and(|bytes| bytes.len() == KEPT));
+        assert_eq!(Tail::of(None::<std::io::Empty>).text(), "");
     }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Driver {
     Crash,
     /// A library that ends the process when it is loaded.
     CrashAtLoad,
+    /// A driver without devices that starts another process, which lives for a minute.
+    Helper,
     /// A driver whose `cuInit` never returns.
     Hang,
     /// A driver that reports launches as successful and does nothing.
@@ -54,6 +56,10 @@ impl Driver {
         if self == Self::CrashAtLoad {
             std::process::abort();
         }
+        if self == Self::Helper {
+            let helper = std::process::Command::new("sleep").arg("60").spawn();
+            drop(helper.map_err(|error| error.to_string())?);
+        }
         if self == Self::Late {
             set_default(Source::search()).map_err(|error| error.to_string())?;
         }
@@ -65,7 +71,7 @@ impl Driver {
     fn resolve(self, symbol: &CStr) -> *const c_void {
         let fake = match (self, symbol.to_bytes()) {
             (Self::Init(803), b"cuInit") => init::<803> as *const c_void,
-            (Self::Init(100), b"cuInit") => init::<100> as *const c_void,
+            (Self::Init(100) | Self::Helper, b"cuInit") => init::<100> as *const c_void,
             (Self::Init(34), b"cuInit") => init::<34> as *const c_void,
             (Self::Init(_), b"cuInit") => init::<999> as *const c_void,
             (Self::Crash, b"cuInit") => crash as *const c_void,
@@ -136,6 +142,7 @@ impl FromStr for Driver {
             Self::Late,
             Self::Crash,
             Self::CrashAtLoad,
+            Self::Helper,
             Self::Hang,
             Self::LazyLaunch,
             Self::Init(803),

@@ -465,6 +465,14 @@ fn driver_that_hangs() {
     report.assert_text("The driver did not answer within 3 seconds: cuInit.");
 }
 
+/// A process that the driver started inherits the standard output, and lives longer than the driver's process.
+#[test]
+fn driver_that_starts_a_process() {
+    let tree = Tree::new("helper").driver(VERSION);
+    let report = Report::of(tree.surroundings(), Driver::Helper, 30, &[]);
+    assert_eq!(report.findings.driver_ending, Ending::Completed);
+}
+
 #[test]
 fn kernel_with_wrong_results() {
     let report = Report::new(&Tree::new("wrong").driver(VERSION), Driver::LazyLaunch);
