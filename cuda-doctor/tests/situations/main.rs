@@ -460,9 +460,9 @@ fn driver_that_crashes() {
 #[test]
 fn driver_that_hangs() {
     let tree = Tree::new("hang").driver(VERSION);
-    let report = Report::of(tree.surroundings(), Driver::Hang, 3, &[]);
+    let report = Report::of(tree.surroundings(), Driver::Hang, 30, &[]);
     report.assert(Verdict::Broken, Cause::Crash, "restart the machine");
-    report.assert_text("The driver did not answer within 3 seconds: cuInit.");
+    report.assert_text("The driver did not answer within 30 seconds: cuInit.");
 }
 
 /// A process that the driver started inherits the standard output, and lives longer than the driver's process.
