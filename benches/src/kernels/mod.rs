@@ -372,19 +372,10 @@ fn empty_launch(seconds: f64) -> Result<f64, Box<dyn Error>> {
     Ok(best.as_nanos() as f64 / f64::from(LAUNCHES))
 }
 
-/// Returns the processor time of this thread; on systems other than Unix, the time since the first call.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
-    #[cfg(unix)]
-    {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call writes only to `time`.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    }
-    #[cfg(not(unix))]
-    {
-        use std::sync::LazyLock;
-        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-        START.elapsed()
-    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes only to `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
