@@ -103,6 +103,22 @@ fn a_newer_header_adds_what_it_has() {
         return;
     };
     let (old, _) = header(&input, &frozen);
+    // One item of each kind that the last header of CUDA 12 lacks.
+    let has = |model: &Model| {
+        [
+            model
+                .enumerations
+                .iter()
+                .any(|one| one.name == "CUgraphRecaptureStatus"),
+            model.records.iter().any(|one| one.name == "CUcheckpointGpuPair_st"),
+            model.aliases.iter().any(|one| one.name == "CUcheckpointGpuPair"),
+            model
+                .constants
+                .iter()
+                .any(|one| one.name == "CU_MEM_CREATE_USAGE_GPU_DIRECT_RDMA_OVER_PCIE"),
+        ]
+    };
+    assert_eq!(has(&old), [false; 4]);
     let (_, mut old_registry) = committed_bindings();
     let all = old_registry.len();
     old_registry.retain(|entry| old.functions.iter().any(|function| function.name == entry.symbol));
@@ -124,12 +140,7 @@ fn a_newer_header_adds_what_it_has() {
         assert_eq!(entry, committed);
     }
     assert_eq!(entries.len(), committed.len());
-    assert!(
-        model
-            .enumerations
-            .iter()
-            .any(|e| e.name == "CUlogLevel" || e.name == "CUgraphRecaptureStatus")
-    );
+    assert_eq!(has(&model), [true; 4]);
 }
 
 #[test]
@@ -150,24 +161,26 @@ fn a_header_with_differences_is_refused() {
         .get_mut("CUmemLocation_st__localized")
         .expect("a record of the header");
     layout.size += 1;
-    // The size before CUDA 13.1.
+    // The size before CUDA 13.1, but a field that never moved.
     let layout = theirs
         .layouts
         .get_mut("CUdevSmResource_st")
         .expect("a record of the header");
     layout.size = 12;
+    layout.offsets[1].1 += 4;
     let mut function = bindings::model::Declaration {
         name: registry[0].symbol.clone(),
         parameters: registry[0].parameters.clone(),
     };
     function.parameters.push(("more".to_owned(), "c_int".to_owned()));
     theirs.functions.push(function);
-    let differences = merge(ours, registry, &theirs, "").expect_err("five differences");
+    let differences = merge(ours, registry, &theirs, "").expect_err("six differences");
     assert_eq!(
         differences,
         [
             "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is 1, but 2 in the header",
             "CUdevResource_st has size 144 and alignment 8, but 152 and 8 in the header",
+            "CUdevSmResource_st::minSmPartitionSize is at 4, but at 8 in the header",
             "CUmemLocation_st__localized has size 2 and alignment 1, but 3 and 1 in the header",
             "CUuuid_st has size 16 and alignment 1, but 17 and 1 in the header",
             "cuArray3DCreate takes (pointer to pointer to CUarray_st, pointer to const CUDA_ARRAY3D_DESCRIPTOR_v1_st of 24 \
