@@ -177,7 +177,8 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
         .args(linker());
     rustc.arg("-o").arg(there).arg(&source);
     let output = rustc.output().map_err(|error| format!("{rustc:?}: {error}"))?;
-    if output.status.success() {
+    // For a target without dynamic libraries, rustc only warns.
+    if output.status.success() && there.is_file() {
         return Ok(());
     }
     Err(format!(
@@ -188,8 +189,10 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
     ))
 }
 
-/// Returns the flags for the linker that cargo uses, and those in `RUSTFLAGS` that select a linker.
+/// Returns the flags for the linker that cargo uses, and those in `RUSTFLAGS` on which linking depends. On musl,
+/// `-Ctarget-feature=-crt-static` makes dynamic libraries possible.
 fn linker() -> Vec<String> {
+    const OPTIONS: &[&str] = &["linker", "link-arg", "link-self-contained", "target-feature"];
     let mut flags = Vec::new();
     if let Ok(linker) = variable("RUSTC_LINKER") {
         flags.push(format!("-Clinker={linker}"));
@@ -204,7 +207,7 @@ fn linker() -> Vec<String> {
                 .or(flag.strip_prefix("--codegen="))
                 .unwrap_or_default(),
         };
-        if option.starts_with("linker") || option.starts_with("link-self-contained") {
+        if OPTIONS.iter().any(|known| option.starts_with(known)) {
             flags.push(format!("-C{option}"));
         }
     }
