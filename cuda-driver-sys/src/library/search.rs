@@ -95,12 +95,16 @@ fn privileged() -> bool {
     cfg!(unix)
 }
 
+/// Returns the file that the environment names, unless the variable is ignored.
+fn named(environment: &Environment) -> Option<&Path> {
+    let named = environment.named.as_deref().map(Path::new);
+    named.filter(|named| !environment.privileged && !named.as_os_str().is_empty())
+}
+
 /// Returns the places to try, in order.
 pub(crate) fn candidates(environment: &Environment) -> Vec<PathBuf> {
-    if let Some(named) = &environment.named {
-        if !environment.privileged && !named.is_empty() {
-            return vec![PathBuf::from(named)];
-        }
+    if let Some(named) = named(environment) {
+        return vec![named.to_owned()];
     }
     let mut places = vec![PathBuf::from(environment.library)];
     if cfg!(target_os = "linux") {
@@ -146,7 +150,7 @@ pub(crate) fn search() -> Result<(Object, Origin), LoadError> {
 
 pub(crate) fn search_in(environment: &Environment) -> Result<(Object, Origin), LoadError> {
     let places = candidates(environment);
-    let named = places.len() == 1 && environment.named.as_deref() == Some(places[0].as_os_str());
+    let named = named(environment).is_some();
     if !named && cfg!(not(any(target_os = "linux", windows))) {
         return Err(LoadError::unsupported());
     }
@@ -231,6 +235,8 @@ mod tests {
         let usual = candidates(&environment(None, false));
         assert_eq!(candidates(&environment(Some("/opt/driver.so"), true)), usual);
         assert_eq!(candidates(&environment(Some(""), false)), usual);
+        // The name of the driver's library does not count as chosen either.
+        assert_eq!(named(&environment(usual[0].to_str(), true)), None);
         assert_eq!(usual[0], Path::new("libcuda-of-the-tests.so.1"));
     }
 
