@@ -164,6 +164,41 @@ fn all_six(stub: &Stub, seed: u8) {
     assert_eq!(stub.seen(), expected);
 }
 
+mod table {
+    use core::ffi::*;
+
+    use cuda_driver_sys::*;
+
+    macro_rules! sizes {
+        ([] $($symbol:ident ($($name:ident: $ty:ty),*) $base:ident $since:literal $mode:ident $(($twin:ident))?;)*) => {
+            &[$((stringify!($symbol), &[$((size_of::<$ty>(), align_of::<$ty>())),*])),*]
+        };
+    }
+
+    /// The exports, each with the sizes and alignments of its parameters.
+    pub(super) const EXPORTS: &[(&str, &[(usize, usize)])] = for_each_function! { sizes };
+}
+
+/// The functions that [`all_six`] calls are all exports with a record by value. A record is larger than its alignment;
+/// other parameters are not.
+#[test]
+fn six_exports_take_records_by_value() {
+    let exports = table::EXPORTS.iter();
+    let with_record = exports.filter(|(_, parameters)| parameters.iter().any(|(size, align)| size > align));
+    let symbols: Vec<&str> = with_record.map(|(symbol, _)| *symbol).collect();
+    assert_eq!(
+        symbols,
+        [
+            "cuIpcOpenEventHandle",
+            "cuIpcOpenMemHandle_v2",
+            "cuMemAdvise_v2",
+            "cuMemPrefetchAsync_v2",
+            "cuMemPrefetchAsync_v2_ptsz",
+            "cuIpcOpenMemHandle",
+        ]
+    );
+}
+
 #[test]
 fn records_arrive_whole_and_in_place() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
