@@ -192,7 +192,9 @@ fn all_differences() -> Result<Vec<Difference>, String> {
     let headers = headers()?;
     let known = ours::facts()?;
     let questions = our_questions();
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi_headers");
+    // `ci/platforms.sh` runs this for several targets at once.
+    let target = std::env::var("CUDA_ABI_TARGET").unwrap_or_default();
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi_headers").join(target);
     let work = Mutex::new(headers.into_iter());
     let found = Mutex::new(Ok(Vec::new()));
     let one = |version: u32, include: PathBuf| -> Result<Vec<Difference>, String> {
