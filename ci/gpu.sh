@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests and examples on a GPU machine without Rust: builds them into a folder here, which is copied there.
 #
-# ci/gpu.sh pack [FOLDER]  builds the contract tests and the other tests of the binding crates that use a driver, the
-#                          examples, and a program that is linked against the driver into FOLDER (default
-#                          target/gpu-pack) and the archive FOLDER.tar.xz (56 MiB at most).
+# ci/gpu.sh pack [FOLDER]  builds the contract tests, the other tests of the binding crates that use a driver, the tests
+#                          of cuda-doctor's reports, the examples, and a program that is linked against the driver into
+#                          FOLDER (default target/gpu-pack) and the archive FOLDER.tar.xz (56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs the programs in FOLDER on the system's driver; needs a GPU, no Rust.
 #
 # The folder contains this script as `run` and is all that a GPU machine needs: unpack the archive there and start
@@ -28,8 +28,8 @@ pack() {
         release+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
     cargo test "${release[@]}" --no-run -p cuda-driver -p cuda-driver-test-other-crates --test '*' >"$built"
-    cargo test "${release[@]}" --no-run -p cuda-driver-sys -p cuda-driver-hooks \
-        --test abi_drivers --test hooks >>"$built"
+    cargo test "${release[@]}" --no-run -p cuda-driver-sys -p cuda-driver-hooks -p cuda-doctor \
+        --test abi_drivers --test hooks --test situations >>"$built"
     cargo build "${release[@]}" -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
     # Without CUDA_PATH the linker gets a stub instead of this machine's driver.
     env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
