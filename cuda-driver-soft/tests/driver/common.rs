@@ -22,12 +22,17 @@ pub(crate) fn software() -> bool {
     library().is_software()
 }
 
-/// Returns true if the driver under test is not the software driver. Then this prints that the calling test needs it,
-/// directly to the standard error stream: the test harness would hide the output of a passing test.
+/// Prints that the calling test needs something that is missing here, directly to the standard error stream: the test
+/// harness would hide the output of a passing test.
+pub(crate) fn needs(missing: &str) {
+    let _ = writeln!(std::io::stderr(), "needs {missing}");
+}
+
+/// Returns true if the driver under test is not the software driver, and prints then that the calling test needs it.
 pub(crate) fn lacks_software() -> bool {
     let lacks = !software();
     if lacks {
-        let _ = writeln!(std::io::stderr(), "needs the software driver");
+        needs("the software driver");
     }
     lacks
 }
@@ -167,5 +172,9 @@ pub(crate) fn in_child(test: &str, variables: &[(&str, &str)], body: impl FnOnce
         "{test} {variables:?}: {}\n{out}\n{err}",
         output.status
     );
+    // The child's output was captured, so its lines for the list of skipped tests in CI are printed again.
+    err.lines()
+        .filter_map(|line| line.strip_prefix("needs "))
+        .for_each(needs);
     Some(err)
 }

@@ -1,7 +1,7 @@
 //! Tests of launches: the calls that launch a kernel, the order of launches on a stream, refused launches, and
 //! occupancy.
 
-use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, same, software};
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr, same};
 use cuda_driver_sys::*;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -289,8 +289,8 @@ fn occupancy() {
 /// flags turn this off.
 #[test]
 fn a_list_of_two_devices() {
-    if !software() {
-        return eprintln!("needs the software driver, which has any number of devices");
+    if lacks_software() {
+        return; // it has any number of devices
     }
     let settings = [("CUDA_SOFT_DEVICES", "sm_90,sm_90")];
     in_child("launch::a_list_of_two_devices", &settings, || unsafe {
