@@ -271,16 +271,16 @@ fn nested_child_graphs() {
         // The node is found, but an empty node cannot be switched off.
         expect(cuda.cuGraphNodeSetEnabled(exec, innermost, 0), 1);
         check(cuda.cuGraphExecDestroy(exec));
-        assert_eq!(printed_graphs(outer), MOST_LEVELS);
+        assert_eq!(printed_graphs("child-graphs", outer), MOST_LEVELS);
         for graph in [outer, clone, refused] {
             check(cuda.cuGraphDestroy(graph));
         }
     }
 }
 
-/// Returns the number of graphs that `cuGraphDebugDotPrint` prints.
-fn printed_graphs(graph: CUgraph) -> usize {
-    let path = std::env::temp_dir().join(format!("cuda-driver-soft-{}.dot", std::process::id()));
+/// Returns the number of graphs that `cuGraphDebugDotPrint` prints. `test` becomes part of the name of a temporary file.
+fn printed_graphs(test: &str, graph: CUgraph) -> usize {
+    let path = std::env::temp_dir().join(format!("cuda-driver-soft-{test}-{}.dot", std::process::id()));
     let name = CString::new(path.to_str().expect("the path is UTF-8")).expect("the path has no NUL");
     check(unsafe { cuda().cuGraphDebugDotPrint(graph, name.as_ptr(), 0) });
     let text = std::fs::read_to_string(&path).expect("the file was written");
@@ -342,7 +342,7 @@ fn nested_bodies() {
         check(cuda.cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
         assert_eq!(value, 7);
         check(cuda.cuGraphExecDestroy(exec));
-        assert_eq!(printed_graphs(outer), MOST_LEVELS);
+        assert_eq!(printed_graphs("bodies", outer), MOST_LEVELS);
         assert_eq!(add(inner), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
         check(cuda.cuGraphDestroy(outer));
         check(cuda.cuMemFree(memory));
