@@ -87,8 +87,9 @@ fn the_functions_of_cuda_2() {
 fn with_a_configuration() {
     let (cuda, _context) = (cuda(), Context::new());
     let (kernel, words) = (writer(), Words::new(32));
-    let (mut p, mut value) = (words.0, 3u32);
-    let mut params = [ptr(&mut p), ptr(&mut value)];
+    let (mut p, mut value) = (words.0, 0u32);
+    let value = &raw mut value;
+    let mut params = [ptr(&mut p), value.cast()];
     let mut attribute = CUlaunchAttribute::default();
     let mut config = CUlaunchConfig {
         gridDimX: 2,
@@ -100,12 +101,16 @@ fn with_a_configuration() {
         ..CUlaunchConfig::default()
     };
     unsafe {
+        value.write(3);
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
         assert_eq!(words.read(), [3; 32]);
         (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
         (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         (*config.attrs).value.cooperative = 1;
+        value.write(4);
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
+        assert_eq!(words.read(), [4; 32]);
+        value.write(5);
         config.gridDimX = 1 << 20;
         expect(
             cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
@@ -120,8 +125,11 @@ fn with_a_configuration() {
             cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
             912,
         );
+        assert_eq!(words.read(), [4; 32], "a refused launch runs nothing");
         let f = kernel.function;
+        value.write(6);
         check(cuda.cuLaunchCooperativeKernel(f, 2, 1, 1, 16, 1, 1, 0, null_mut(), params.as_mut_ptr()));
+        assert_eq!(words.read(), [6; 32]);
         expect(
             cuda.cuLaunchCooperativeKernel(f, 1 << 20, 1, 1, 16, 1, 1, 0, null_mut(), params.as_mut_ptr()),
             720,
