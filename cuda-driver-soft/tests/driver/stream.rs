@@ -170,6 +170,15 @@ fn events_of_contexts_without_captures() {
     if lacks_software() {
         return;
     }
+    // The process has one primary context, which other tests may end.
+    in_child(
+        "stream::events_of_contexts_without_captures",
+        &[],
+        check_events_of_contexts,
+    );
+}
+
+fn check_events_of_contexts() {
     let (cuda, context) = (cuda(), Context::new());
     let (capturing, inside) = (stream(NON_BLOCKING), event(CUevent_flags::CU_EVENT_DISABLE_TIMING));
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
