@@ -5,20 +5,25 @@ use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A door at which host functions wait until the test opens it.
+/// A door at which host functions wait until the test opens it. It opens when it is dropped, so that a test that fails
+/// does not leave a stream blocked.
 #[derive(Default)]
-pub(crate) struct Door {
+pub(crate) struct Door(Arc<Lock>);
+
+/// The state of a door, which the queued host functions share with the test.
+#[derive(Default)]
+struct Lock {
     open: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Door {
     pub(crate) fn open(&self) {
-        *self.open.lock().unwrap() = true;
-        self.opened.notify_all();
+        *self.0.open.lock().unwrap() = true;
+        self.0.opened.notify_all();
     }
 
     /// Makes a call that must wait for the blocked stream: it must not return before another thread opens the door.
@@ -29,15 +34,21 @@ impl Door {
                 self.open();
             });
             call();
-            assert!(*self.open.lock().unwrap(), "the call did not wait");
+            assert!(*self.0.open.lock().unwrap(), "the call did not wait");
             opens.join().unwrap();
         });
     }
 }
 
-/// A host function that waits at its door.
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+/// A host function that waits at its door. It owns a reference to the door's state.
 unsafe extern "system" fn wait(door: *mut c_void) {
-    let door = unsafe { &*door.cast::<Door>() };
+    let door = unsafe { Arc::from_raw(door.cast_const().cast::<Lock>()) };
     let (open, timeout) = door
         .opened
         .wait_timeout_while(door.open.lock().unwrap(), Duration::from_secs(60), |open| !*open)
@@ -65,7 +76,7 @@ fn event(flags: CUevent_flags) -> CUevent {
 
 /// Holds a stream until the door is open.
 pub(crate) fn hold(stream: CUstream, door: &Door) {
-    let data = (&raw const *door).cast_mut().cast();
+    let data = Arc::into_raw(door.0.clone()).cast_mut().cast();
     check(unsafe { cuda().cuLaunchHostFunc(stream, Some(wait), data) });
 }
 

@@ -46,6 +46,15 @@ impl Words {
     }
 }
 
+/// Sets a flag when it is dropped, so that a test that fails does not leave a kernel waiting.
+struct Release<'a>(&'a AtomicU32);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(1, SeqCst);
+    }
+}
+
 impl Drop for Words {
     fn drop(&mut self) {
         let code = unsafe { cuda().cuMemFreeHost(self.0.cast()) };
@@ -185,12 +194,12 @@ fn a_kernel_waits_for_the_host() {
     let flags = words.all();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _release = Release(&flags[0]);
             while flags[1].load(SeqCst) != 8 {
                 std::thread::yield_now();
             }
             std::thread::sleep(Duration::from_millis(20));
             assert_eq!(flags[2].load(SeqCst), 0);
-            flags[0].store(1, SeqCst);
         });
         check(unsafe { cuda().cuCtxSynchronize() });
     });
@@ -204,11 +213,12 @@ fn other_streams_continue_during_a_waiting_kernel() {
     let mut stream = null_mut();
     check(unsafe { cuda().cuStreamCreate(&mut stream, 1) });
     let (flags, words) = (Words::new(3), Words::new(2));
+    let release = Release(&flags.all()[0]);
     flags.launch(&waits, 1, 1024, stream, 7);
     words.launch(&writes, 33, 64, null_mut(), 32);
     check(unsafe { cuda().cuStreamSynchronize(null_mut()) });
     assert_eq!((words.get(), flags.get()[2]), (vec![1, 32], 0));
-    flags.all()[0].store(1, SeqCst);
+    drop(release);
     check(unsafe { cuda().cuStreamSynchronize(stream) });
     check(unsafe { cuda().cuStreamDestroy(stream) });
     assert_eq!(flags.get()[2], 7);
@@ -246,6 +256,7 @@ fn a_stream_that_waits_for_a_value_sleeps() {
     crate::common::in_child("waiting::a_stream_that_waits_for_a_value_sleeps", &[], || {
         let _context = Context::new();
         let words = Words::new(1);
+        let release = Release(&words.all()[0]);
         let mut stream = null_mut();
         check(unsafe { cuda().cuStreamCreate(&mut stream, 1) });
         let address = words.0 as CUdeviceptr;
@@ -257,7 +268,7 @@ fn a_stream_that_waits_for_a_value_sleeps() {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| check(unsafe { cuda().cuStreamSynchronize(waiting as CUstream) }));
             check_wait(|| std::thread::sleep(Duration::from_millis(600)));
-            words.all()[0].store(1, SeqCst);
+            drop(release);
             thread.join().unwrap();
         });
     });
