@@ -43,6 +43,9 @@ fn parameters_and_shapes() {
     seen(&mut c, "three blocks", 48);
     is!(c, 0, cuLaunchGridAsync(f, 4, 1, null_mut()));
     seen(&mut c, "four blocks", 64);
+    is!(c, 0, cuParamSetf(f, 8, f32::from_bits(32)));
+    is!(c, 0, cuLaunchGrid(f, 4, 1));
+    seen(&mut c, "n from the bits of a float", 32);
     // Only parameters within the set size are passed; the others are zero.
     is!(c, 0, cuParamSetSize(f, 8));
     is!(c, 0, cuLaunch(f));
@@ -67,6 +70,7 @@ fn wrong_shapes() {
     is!(c, 400, cuFuncSetBlockShape(null_mut(), 1, 1, 1));
     is!(c, 0, cuFuncSetSharedSize(f, 48 << 10));
     is!(c, 1, cuFuncSetSharedSize(f, (48 << 10) + 1));
+    is!(c, 0, cuFuncSetSharedSize(f, 0));
     for (width, height) in [(0, 1), (-1, 1), (1, 65_536)] {
         is!(c, 1, cuLaunchGrid(f, width, height));
     }

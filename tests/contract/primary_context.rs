@@ -24,9 +24,10 @@ fn retain_and_release() {
     child!("retain_and_release", {
         driver();
         let mut c = Codes::new();
-        c.that(state().1 == 0, || {
-            "the context is active before the first retain".to_owned()
+        c.that(state() == (0, 0), || {
+            format!("(flags, active) is {:?} before the first retain", state())
         });
+        is!(c, 201, cuDevicePrimaryCtxRelease(0));
         let a = retain();
         c.that(state().1 == 1, || "the context is inactive after retain".to_owned());
         let mut current = ptr::null_mut();
@@ -66,6 +67,8 @@ fn primary_contexts_cannot_be_destroyed() {
         let a = retain();
         is!(c, 201, cuCtxDestroy(a));
         is!(c, 1, cuDevicePrimaryCtxRetain(ptr::null_mut(), 0));
+        let mut other = ptr::null_mut();
+        is!(c, 101, cuDevicePrimaryCtxRetain(&raw mut other, 9999));
         ok!(cuCtxPushCurrent(a));
         let mut attached = ptr::null_mut();
         is!(c, 0, cuCtxAttach(&raw mut attached, 0));
@@ -104,6 +107,12 @@ fn flags() {
         });
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 8));
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
+        is!(c, 0, cuDevicePrimaryCtxSetFlags(0, 0));
+        let yields = CUctx_flags::CU_CTX_SCHED_YIELD.0;
+        is!(c, 0, cuDevicePrimaryCtxSetFlags(0, yields));
+        c.that(state() == (yields, 1), || {
+            format!("(flags, active) is {:?} after flags {yields} were set", state())
+        });
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         // The last release resets the flags.
         c.that(state() == (0, 0), || {
@@ -125,7 +134,9 @@ fn reset() {
         let mut address = 0;
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuDevicePrimaryCtxReset(0));
-        c.that(state().1 == 0, || "the context is active after reset".to_owned());
+        c.that(state() == (0, 0), || {
+            format!("(flags, active) is {:?} after reset", state())
+        });
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
         // The device and the flags can be queried, and the context can be made current, but its API version cannot be
         // queried and work in it is refused.
@@ -145,6 +156,7 @@ fn reset() {
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
         // One more release, for the retain before the reset.
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
+        is!(c, 201, cuDevicePrimaryCtxRelease(0));
     });
 }
 

@@ -40,9 +40,11 @@ fn print_codes(when: &str) {
 #[test]
 fn calls_while_the_process_exits() {
     extern "C" fn registered_before() {
+        say(&format!("cuInit, registered before: {}", call!(cuInit(0)).0));
         print_codes("registered before");
     }
     extern "C" fn registered_after() {
+        say(&format!("cuInit, registered after: {}", call!(cuInit(0)).0));
         print_codes("registered after");
     }
     let written = in_child(&test_path!("calls_while_the_process_exits"), &[], || {
@@ -59,7 +61,12 @@ fn calls_while_the_process_exits() {
         assert_eq!(registered, 0);
     });
     if let Some(text) = written {
-        for expected in ["registered after: 0 0 0 0 0 0 0", "registered before: 4 4 4 4 4 4 4"] {
+        for expected in [
+            "cuInit, registered after: 0",
+            "registered after: 0 0 0 0 0 0 0",
+            "cuInit, registered before: 4",
+            "registered before: 4 4 4 4 4 4 4",
+        ] {
             assert!(text.contains(expected), "no `{expected}` in:\n{text}");
         }
     }

@@ -116,13 +116,14 @@ fn forked_child() {
         let pid = unsafe { fork() };
         assert!(pid >= 0, "`fork` failed");
         if pid == 0 {
-            let (mut number, mut context) = (0, ptr::null_mut());
+            let (mut number, mut context, mut address) = (0, ptr::null_mut(), 0);
             // SAFETY: the pointers are valid for the writes.
             let codes = unsafe {
                 [
                     (cuInit(0).0, 3),
                     (cuDeviceGetCount(&raw mut number).0, 3),
                     (cuCtxCreate(&raw mut context, 0, 0).0, 3),
+                    (cuMemAlloc(&raw mut address, 4).0, 3),
                     (cuDriverGetVersion(&raw mut number).0, 0),
                 ]
             };
@@ -138,8 +139,12 @@ fn forked_child() {
             status, 0,
             "the forked child's wait status: bits 8 to 15 are the number of the first call that differed"
         );
+        // The parent is not affected.
         let mut c = Codes::new();
-        let mut number = 0;
+        let (mut number, mut address) = (0, 0);
+        is!(c, 0, cuInit(0));
         is!(c, 0, cuDeviceGetCount(&raw mut number));
+        is!(c, 201, cuMemAlloc(&raw mut address, 4));
+        is!(c, 0, cuDriverGetVersion(&raw mut number));
     });
 }

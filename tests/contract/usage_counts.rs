@@ -19,18 +19,18 @@ fn attach_and_detach() {
     is!(c, 1, cuCtxAttach(&raw mut attached, 1));
     is!(c, 1, cuCtxAttach(ptr::null_mut(), 0));
 
-    let mut current = ptr::null_mut();
+    let (mut current, mut address) = (ptr::null_mut(), 0);
     is!(c, 0, cuCtxDetach(a)); // 2 -> 1
     ok!(cuCtxGetCurrent(&raw mut current));
     c.that(current == a, || {
         "detached at count 2, the context must stay current".to_owned()
     });
+    is!(c, 0, cuMemAlloc(&raw mut address, 4));
     is!(c, 0, cuCtxDetach(a)); // 1 -> 0: destroyed and popped
     ok!(cuCtxGetCurrent(&raw mut current));
     c.that(current.is_null(), || {
         "detached at count 1, the context must be popped".to_owned()
     });
-    let mut address = 0;
     is!(c, 201, cuMemAlloc(&raw mut address, 4));
     is!(c, 201, cuCtxDetach(a));
 }

@@ -1,5 +1,5 @@
-//! Tests of process-wide state: before initialisation, after a fork, at process exit, and environment variables. Each
-//! test runs its body in a process of its own.
+//! Tests of process-wide state: before initialisation, after a fork, and environment variables. Each test runs its body
+//! in a process of its own.
 
 use crate::common::{check, expect, in_child, lacks_software, library, software};
 use cuda_driver_sys::*;
@@ -72,27 +72,6 @@ fn before_initialisation() {
             assert_eq!(number, 1);
         }
     });
-}
-
-#[test]
-fn visible_devices() {
-    for (value, init, after) in [
-        ("", 100, 3),
-        ("-1", 100, 3),
-        ("5", 100, 3),
-        ("x", 100, 3),
-        ("0,0", 101, 3),
-        ("0,5", 0, 0),
-    ] {
-        in_child(
-            "process::visible_devices",
-            &[("CUDA_VISIBLE_DEVICES", value), ("EXPECT", &format!("{init} {after}"))],
-            || {
-                let [init, count, ..] = codes();
-                assert_eq!(format!("{init} {count}"), std::env::var("EXPECT").unwrap());
-            },
-        );
-    }
 }
 
 #[test]
@@ -208,43 +187,22 @@ fn ignored_settings() {
 
 #[cfg(unix)]
 #[test]
-fn after_a_fork() {
-    in_child("process::after_a_fork", &[], || {
+fn the_log_can_be_read_after_a_fork() {
+    if lacks_software() {
+        return;
+    }
+    in_child("process::the_log_can_be_read_after_a_fork", &[], || {
         assert_eq!(codes(), [0, 0, 201, 0]);
         // SAFETY: the child only calls `_exit` and the driver, which then takes no lock that another thread may have
         // held.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let mut messages = 0;
-            let mut log = || unsafe { library().cuLogsCurrent(&mut messages, 0) }.0;
-            let expected = codes() == [3, 3, 3, 0] && (!software() || log() == 0);
-            unsafe { libc::_exit(if expected { 42 } else { 1 }) };
+            let code = unsafe { library().cuLogsCurrent(&mut messages, 0) }.0;
+            unsafe { libc::_exit(if code == 0 { 42 } else { 1 }) };
         }
         let mut status = 0;
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
-        // The parent is not affected.
-        assert_eq!(codes(), [0, 0, 201, 0]);
     });
-}
-
-#[cfg(unix)]
-#[test]
-fn at_process_exit() {
-    extern "C" fn registered_before_init() {
-        // Handlers run in reverse order, so this one runs after the driver's own.
-        eprintln!("registered before: {:?}", codes());
-    }
-    extern "C" fn registered_after_init() {
-        eprintln!("registered after: {:?}", codes());
-    }
-    let output = in_child("process::at_process_exit", &[], || {
-        unsafe { libc::atexit(registered_before_init) };
-        assert_eq!(codes(), [0, 0, 201, 0]);
-        unsafe { libc::atexit(registered_after_init) };
-    });
-    if let Some(output) = output {
-        assert!(output.contains("registered after: [0, 0, 201, 0]"), "{output}");
-        assert!(output.contains("registered before: [4, 4, 4, 4]"), "{output}");
-    }
 }
