@@ -439,7 +439,7 @@ fn check_text(trial: &Trial, index: usize, text: &str) {
     if trial.mode == Mode::Silent {
         assert_eq!(text, "", "{}: output {index}", trial.symbol);
     } else {
-        assert_eq!(text, trial.text(index));
+        assert_eq!(text, trial.text(index), "{}: output {index}", trial.symbol);
     }
 }
 
