@@ -11,6 +11,8 @@ use std::sync::Once;
 use cuda_driver::sys::library::Source;
 use cuda_driver::sys::*;
 
+use crate::padding::bytes;
+
 /// The behaviour of the library in the next calls.
 #[derive(Default)]
 pub(crate) struct Plan {
@@ -47,12 +49,6 @@ pub(crate) fn install() {
         let source = unsafe { Source::resolver("the recorder", resolve) };
         set_default(source).expect("no call was made before");
     });
-}
-
-/// Returns the bytes of a value.
-pub(crate) fn bytes<T>(value: &T) -> Vec<u8> {
-    // SAFETY: the value has this size. No type that is compared has padding.
-    unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
 /// Returns the address in an argument that is a pointer.

@@ -8,7 +8,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::recorder::{bytes, pattern};
+use crate::padding::bytes;
+use crate::recorder::pattern;
 use crate::trial::{BYTES, LENGTH, Mode, Trial, or_null};
 
 /// Returns a value to pass: the caller's pattern for the parameter.
@@ -411,7 +412,7 @@ impl<T> Out<T> {
     pub(crate) fn check(&self, _: &Trial) {}
 
     pub(crate) fn check_returned(&self, trial: &Trial, value: &T) {
-        trial.check_output(self.index, &bytes(value), size_of::<T>());
+        trial.check_output(self.index, std::slice::from_ref(value), 1);
     }
 }
 
@@ -493,9 +494,7 @@ impl<T> Vector<T> {
     pub(crate) fn check(&self, _: &Trial) {}
 
     pub(crate) fn check_returned(&self, trial: &Trial, values: &[T]) {
-        let given: Vec<u8> = values.iter().flat_map(bytes).collect();
-        let size = size_of::<T>() * trial.length(LENGTH, 0);
-        trial.check_output(self.index, &given, size);
+        trial.check_output(self.index, values, trial.length(LENGTH, 0));
     }
 }
 

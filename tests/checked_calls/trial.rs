@@ -4,7 +4,8 @@ use std::ptr;
 
 use cuda_driver::sys::{CUresult, Function};
 
-use crate::recorder::{PLAN, Plan, RECORD, Record, address, bytes, pattern};
+use crate::padding::{bytes, clear};
+use crate::recorder::{PLAN, Plan, RECORD, Record, address, pattern};
 
 /// The number of elements of an array in a trial; an array counted by `n-1` has one less.
 pub(crate) const LENGTH: usize = 3;
@@ -291,17 +292,21 @@ impl Trial {
         if self.writes_anything() {
             expected[..size].copy_from_slice(&pattern(index, true, size));
         }
+        clear::<T>(&mut expected);
         assert_eq!(bytes(value), expected, "{}: argument {index}", self.symbol);
     }
 
-    /// Checks returned bytes: those that the library wrote, or zeros.
+    /// Checks returned values, of which there must be `count`: those that the library wrote, or zeros.
     #[track_caller]
-    pub(crate) fn check_output(&self, index: usize, given: &[u8], size: usize) {
-        let expected = if self.mode == Mode::Silent {
+    pub(crate) fn check_output<T>(&self, index: usize, values: &[T], count: usize) {
+        let size = count * size_of::<T>();
+        let mut expected = if self.mode == Mode::Silent {
             vec![0; size]
         } else {
             pattern(index, true, size)
         };
+        clear::<T>(&mut expected);
+        let given: Vec<u8> = values.iter().flat_map(bytes).collect();
         assert_eq!(given, expected, "{}: output {index}", self.symbol);
     }
 
