@@ -115,6 +115,10 @@ fn contexts_and_devices() {
     is!(c, 101, cuCtxCreate(null_mut(), 9999, 99));
     is!(c, 101, cuCtxCreate(&raw mut context, 3, 99));
     is!(c, 1, cuCtxCreate(null_mut(), 0, 0));
+    is!(c, 1, cuCtxCreate(&raw mut context, 0xffff_0000, 0));
+    is!(c, 1, cuCtxGetCurrent(null_mut()));
+    is!(c, 0, cuCtxGetCurrent(&raw mut context));
+    c.that(context.is_null(), || "a failed create left a context".to_owned());
     is!(c, 101, cuDevicePrimaryCtxRetain(null_mut(), 99));
     is!(c, 1, cuDevicePrimaryCtxGetState(0, null_mut(), null_mut()));
     is!(c, 1, cuDevicePrimaryCtxGetState(0, &raw mut flags, null_mut()));
