@@ -150,8 +150,14 @@ impl Codes {
 
 impl Drop for Codes {
     fn drop(&mut self) {
-        if !self.wrong.is_empty() && !std::thread::panicking() {
-            panic!("{} of {} differ:\n{}", self.differ, self.count, self.wrong);
+        if self.wrong.is_empty() {
+            return;
+        }
+        let text = format!("{} of {} differ:\n{}", self.differ, self.count, self.wrong);
+        if std::thread::panicking() {
+            eprintln!("{text}");
+        } else {
+            panic!("{text}");
         }
     }
 }
