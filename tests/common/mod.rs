@@ -7,9 +7,11 @@ pub(crate) mod values;
 
 use std::env;
 use std::fmt::Write as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::time::{Duration, Instant};
 
 use cuda_driver::sys::*;
 #[allow(unused_imports)] // not used by every test program
@@ -195,6 +197,41 @@ macro_rules! ok {
 /// The environment variable that tells a child process which test to run.
 pub(crate) const CHILD: &str = "CUDA_TEST_CHILD";
 
+/// The time after which a child process counts as hanging. A test takes seconds, or minutes on a busy machine.
+const CHILD_LIMIT: Duration = Duration::from_secs(600);
+
+/// Waits for a child process and returns its status and its output: the standard output stream, then the standard error
+/// stream. Kills a child that hangs, and fails with the name of its test.
+#[track_caller]
+fn finish(mut child: Child, name: &str) -> (ExitStatus, String) {
+    fn read(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes);
+            let _ = sender.send(bytes);
+        });
+        receiver
+    }
+    let streams = [
+        read(child.stdout.take().expect("a pipe")),
+        read(child.stderr.take().expect("a pipe")),
+    ];
+    let end = Instant::now() + CHILD_LIMIT;
+    let text = streams.map(|stream| {
+        let left = end.saturating_duration_since(Instant::now());
+        let Ok(bytes) = stream.recv_timeout(left) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the child process of {name} hangs: killed after {CHILD_LIMIT:?}");
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    // The streams end with the process, so this wait is short.
+    let status = child.wait().expect("the child process can be waited for");
+    (status, text.concat())
+}
+
 /// Runs `body` in a child process (this program with only this test): for faults, and for calls that must come before
 /// `cuInit`.
 ///
@@ -210,24 +247,22 @@ pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOn
         Ok(program) => program,
         Err(error) => panic!("this program's own path is unknown: {error}"),
     };
-    let output = Command::new(program)
+    let child = Command::new(program)
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(CHILD, name)
         .envs(environment.iter().copied())
-        .output();
-    let output = match output {
-        Ok(output) => output,
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = match child {
+        Ok(child) => child,
         Err(error) => panic!("the child process did not start: {error}"),
     };
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let (status, text) = finish(child, name);
     assert!(
-        output.status.success() && text.contains("test result: ok. 1 passed"),
-        "the child process of {name} ended with {}:\n{text}",
-        output.status
+        status.success() && text.contains("test result: ok. 1 passed"),
+        "the child process of {name} ended with {status}:\n{text}"
     );
     // The child's output was captured, so its lines for the list of skipped tests in CI are printed again.
     text.lines().filter(|line| line.starts_with("needs ")).for_each(say);
