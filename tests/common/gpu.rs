@@ -2,6 +2,7 @@
 //! the destruction of the context.
 
 use std::ffi::{CString, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 use cuda_driver::sys::*;
@@ -165,6 +166,15 @@ impl Gpu {
         }
         ok!(cuMemFree(out));
         results
+    }
+}
+
+impl Gpu {
+    /// Destroys the context, and returns the code.
+    pub(crate) fn destroy(self) -> CUresult {
+        let gpu = ManuallyDrop::new(self);
+        // SAFETY: this object owned the context.
+        unsafe { cuCtxDestroy(gpu.context) }
     }
 }
 

@@ -115,6 +115,6 @@ fn the_missing_context_comes_before_the_fault() {
         is!(c, 0, cuCtxPopCurrent(null_mut()));
         is!(c, 0, cuCtxPushCurrent(gpu.context));
         is!(c, 0, cuCtxPopCurrent(null_mut()));
-        is!(c, 0, cuCtxDestroy(gpu.context));
+        c.is(0, "cuCtxDestroy", gpu.destroy().0);
     });
 }

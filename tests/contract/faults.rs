@@ -83,7 +83,7 @@ fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64
     is!(c, 0, cuCtxGetDevice(&raw mut number));
     let mut flags = 0;
     is!(c, 0, cuCtxGetFlags(&raw mut flags));
-    is!(c, 0, cuCtxDestroy(gpu.context));
+    c.is(0, "cuCtxDestroy", gpu.destroy().0);
     // The process cannot recover.
     is!(c, code, cuDevicePrimaryCtxRetain(&raw mut other, 0));
 }
