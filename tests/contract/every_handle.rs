@@ -635,8 +635,8 @@ fn owners_are_dropped_after_a_fault() {
         // `Pending` and `StreamBuffer` wait for work when they are dropped. If the wait fails, the work may still use
         // the memory, so it is leaked.
         const WAITING: [&str; 2] = ["Pending", "StreamBuffer"];
-        let waiting: Vec<_> = ROWS.iter().filter(|row| WAITING.contains(&row.name)).collect();
-        let waiting: Vec<_> = waiting.iter().map(|row| (row.make)(&context)).collect();
+        let rows = || ROWS.iter().filter(|row| WAITING.contains(&row.name));
+        let waiting: Vec<_> = rows().map(|row| (row.make)(&context).expect("an owner")).collect();
         let mut all = owners_of(&context, ROWS.iter().filter(|row| !WAITING.contains(&row.name)));
         let text = std::fs::read_to_string(ptx_path("faults.ptx")).expect("the kernels");
         let module = Module::from_ptx(&context, &text).expect("a module");
@@ -652,6 +652,12 @@ fn owners_are_dropped_after_a_fault() {
         drop(all.owners);
         assert_eq!(differences(&all.ends), []);
         drop(waiting);
+        all.ends.extend(rows().flat_map(|row| row.ends));
+        let differences = differences(&all.ends);
+        assert!(
+            differences.iter().all(|(_, calls, expected)| calls < expected),
+            "{differences:?}"
+        );
     });
 }
 
