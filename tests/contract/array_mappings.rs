@@ -1,7 +1,5 @@
 //! Mappings of memory to arrays with `cuMemMapArrayAsync`, for the tests of sparse and of deferred arrays.
 
-use std::mem::zeroed;
-
 use cuda_driver::sys::*;
 
 use crate::{call, ok};
@@ -24,18 +22,19 @@ pub(super) fn memory(bytes: usize, usage: u32) -> CUmemGenericAllocationHandle {
 
 /// Returns the operation that maps memory, from an offset on, to an array, or unmaps the array if `memory` is 0.
 pub(super) fn mapping(array: CUarray, memory: CUmemGenericAllocationHandle, at: usize) -> CUarrayMapInfo {
-    // SAFETY: zeros are a valid value of every member.
-    let mut info: CUarrayMapInfo = unsafe { zeroed() };
-    info.resourceType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
-    info.resource.array = array;
-    info.memOperationType = if memory == 0 {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_UNMAP
-    } else {
-        CUmemOperationType::CU_MEM_OPERATION_TYPE_MAP
+    let mut info = CUarrayMapInfo {
+        resourceType: CUresourcetype::CU_RESOURCE_TYPE_ARRAY,
+        memOperationType: if memory == 0 {
+            CUmemOperationType::CU_MEM_OPERATION_TYPE_UNMAP
+        } else {
+            CUmemOperationType::CU_MEM_OPERATION_TYPE_MAP
+        },
+        offset: at as u64,
+        deviceBitMask: 1,
+        ..Default::default()
     };
+    info.resource.array = array;
     info.memHandle.memHandle = memory;
-    info.offset = at as u64;
-    info.deviceBitMask = 1;
     info
 }
 

@@ -1,6 +1,5 @@
 //! Tests of arrays, mipmapped arrays, copies to and from them, and surfaces.
 
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use cuda_driver::sys::*;
@@ -120,11 +119,9 @@ fn handles_of_arrays() {
     is!(c, 400, cuArrayGetDescriptor(&raw mut seen, ptr::null_mut()));
     let mut plane = ptr::null_mut();
     is!(c, 1, cuArrayGetPlane(&raw mut plane, made, 0));
-    // SAFETY: zeros are a valid value of every member.
-    let mut needs: CUDA_ARRAY_MEMORY_REQUIREMENTS = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut needs = CUDA_ARRAY_MEMORY_REQUIREMENTS::default();
     is!(c, 1, cuArrayGetMemoryRequirements(&raw mut needs, made, 0));
-    // SAFETY: as above.
-    let mut sparse: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut sparse = CUDA_ARRAY_SPARSE_PROPERTIES::default();
     is!(c, 1, cuArrayGetSparseProperties(&raw mut sparse, made));
     is!(c, 0, cuArrayDestroy(made));
     // NVIDIA's driver sometimes crashes here.
@@ -151,8 +148,7 @@ fn calls_without_a_context() {
     ok!(cuMipmappedArrayCreate(&raw mut mipmap, &raw const wanted, 2));
     let mut host = [1_u32; 8];
     let resource = of_array(line);
-    // SAFETY: zeros are a valid value of every member.
-    let settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    let settings = CUDA_TEXTURE_DESC::default();
     let mut texture = 0;
     ok!(cuTexObjectCreate(
         &raw mut texture,
@@ -309,14 +305,16 @@ fn rectangles_and_boxes() {
     let cuboid = array([8, 4, 3], FLOAT, 1, 0);
     let layers = array([8, 0, 3], FLOAT, 1, LAYERED);
     let data: Vec<u32> = (0..256).collect();
-    // SAFETY: zeros are a valid value of every member.
-    let mut whole: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
-    whole.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-    whole.srcHost = data.as_ptr().cast();
-    whole.srcPitch = 64;
-    whole.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    whole.dstArray = plane;
-    (whole.WidthInBytes, whole.Height) = (64, 4);
+    let whole = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: data.as_ptr().cast(),
+        srcPitch: 64,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: plane,
+        WidthInBytes: 64,
+        Height: 4,
+        ..Default::default()
+    };
     type Change = fn(&mut CUDA_MEMCPY2D);
     let changes: [(u32, Change); 9] = [
         (0, |_| {}),
@@ -357,14 +355,18 @@ fn rectangles_and_boxes() {
     let seen = read::<u32>(cuboid, 4);
     c.that(seen[1..] == [18, 19, 20], || format!("{seen:?}"));
 
-    // SAFETY: as above.
-    let mut whole: CUDA_MEMCPY3D = unsafe { MaybeUninit::zeroed().assume_init() };
-    whole.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-    whole.srcHost = data.as_ptr().cast();
-    (whole.srcPitch, whole.srcHeight) = (32, 4);
-    whole.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    whole.dstArray = cuboid;
-    (whole.WidthInBytes, whole.Height, whole.Depth) = (32, 4, 3);
+    let whole = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: data.as_ptr().cast(),
+        srcPitch: 32,
+        srcHeight: 4,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: cuboid,
+        WidthInBytes: 32,
+        Height: 4,
+        Depth: 3,
+        ..Default::default()
+    };
     type Change3 = fn(&mut CUDA_MEMCPY3D);
     let changes: [(u32, Change3); 8] = [
         (0, |_| {}),
@@ -418,13 +420,15 @@ fn surface_loads_and_bounds() {
     let gpu = Gpu::new();
     let data: Vec<u32> = (1..13).collect();
     let plane = array([4, 3, 0], U32, 1, SURFACE);
-    // SAFETY: zeros are a valid value of every member.
-    let mut copy: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
-    copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-    copy.srcHost = data.as_ptr().cast();
-    copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = plane;
-    (copy.WidthInBytes, copy.Height) = (16, 3);
+    let copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: data.as_ptr().cast(),
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: plane,
+        WidthInBytes: 16,
+        Height: 3,
+        ..Default::default()
+    };
     ok!(cuMemcpy2D(&raw const copy));
     let handle = surface(plane);
     let rows: Vec<Vec<u32>> = [(-8, 0), (0, -2), (4, 1), (12, 2), (16, 1), (20, 5), (0, 3)]

@@ -1,6 +1,5 @@
 //! Tests of arrays with deferred mapping, which get all of their memory by `cuMemMapArrayAsync`.
 
-use std::mem::zeroed;
 use std::ptr::null_mut;
 
 use cuda_driver::sys::*;
@@ -69,8 +68,7 @@ fn memory_that_arrays_need() {
         ([2000, 3, 0], 0x10, 2, 0, [1, 2, 2]),
     ] {
         let wanted = descriptor(size, format, channels, flags);
-        // SAFETY: zeros are a valid value of every member.
-        let mut needed: CUDA_ARRAY_MEMORY_REQUIREMENTS = unsafe { zeroed() };
+        let mut needed = CUDA_ARRAY_MEMORY_REQUIREMENTS::default();
         let mut array = null_mut();
         ok!(cuArray3DCreate(&raw mut array, &raw const wanted));
         is!(c, 0, cuArrayGetMemoryRequirements(&raw mut needed, array, 0));
@@ -87,8 +85,7 @@ fn memory_that_arrays_need() {
         c.that(found == expected, || format!("{size:?} {format}: {found:?}"));
     }
     let array = square();
-    // SAFETY: zeros are a valid value of every member.
-    let mut properties: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
+    let mut properties = CUDA_ARRAY_SPARSE_PROPERTIES::default();
     is!(c, 1, cuArrayGetSparseProperties(&raw mut properties, array));
     let mut seen = descriptor([0; 3], 0, 0, 0);
     ok!(cuArray3DGetDescriptor(&raw mut seen, array));

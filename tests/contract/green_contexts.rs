@@ -1,7 +1,6 @@
 //! Tests of green contexts and of the device resources that they are made from.
 
 use std::collections::BTreeSet;
-use std::mem::zeroed;
 use std::ptr::{self, null_mut};
 
 use cuda_driver::sys::*;
@@ -46,14 +45,9 @@ impl Drop for Primary {
     }
 }
 
-fn no_resource() -> CUdevResource {
-    // SAFETY: zeros are a resource of the invalid type.
-    unsafe { zeroed() }
-}
-
 /// Returns the resource of all multiprocessors of the first device.
 fn device() -> CUdevResource {
-    let mut whole = no_resource();
+    let mut whole = CUdevResource::default();
     ok!(cuDeviceGetDevResource(0, &raw mut whole, SM));
     whole
 }
@@ -67,8 +61,8 @@ fn count(resource: &CUdevResource) -> u32 {
 
 /// Splits off at most `most` parts of at least `least` multiprocessors each. Returns the parts and the rest.
 fn split(whole: &CUdevResource, most: u32, least: u32) -> (Vec<CUdevResource>, CUdevResource) {
-    let mut parts: Vec<CUdevResource> = (0..most).map(|_| no_resource()).collect();
-    let (mut made, mut rest) = (most, no_resource());
+    let mut parts: Vec<CUdevResource> = (0..most).map(|_| CUdevResource::default()).collect();
+    let (mut made, mut rest) = (most, CUdevResource::default());
     ok!(cuDevSmResourceSplitByCount(
         parts.as_mut_ptr(),
         &raw mut made,
@@ -149,8 +143,8 @@ fn a_device_is_split_into_groups_of_given_sizes() {
         ..Default::default()
     };
     let split = |groups: &mut [CU_DEV_SM_RESOURCE_GROUP_PARAMS], results: bool| {
-        let mut parts: Vec<CUdevResource> = groups.iter().map(|_| no_resource()).collect();
-        let (mut rest, length) = (no_resource(), groups.len() as u32);
+        let mut parts: Vec<CUdevResource> = groups.iter().map(|_| CUdevResource::default()).collect();
+        let (mut rest, length) = (CUdevResource::default(), groups.len() as u32);
         let out = if results { parts.as_mut_ptr() } else { null_mut() };
         let code = call!(cuDevSmResourceSplit(
             out,
@@ -175,7 +169,10 @@ fn a_device_is_split_into_groups_of_given_sizes() {
         let mut groups = [group(8, 2, 0), group(0, 2, BACKFILL)];
         let (code, parts, rest) = split(&mut groups, results);
         c.is(0, "a group of all others", code);
-        assert_eq!((groups[1].smCount, rest.type_), (all - 8, no_resource().type_));
+        assert_eq!(
+            (groups[1].smCount, rest.type_),
+            (all - 8, CUdevResource::default().type_)
+        );
         if results {
             assert_eq!(count(&parts[1]), all - 8);
         }
@@ -206,7 +203,7 @@ fn a_device_is_split_into_groups_of_given_sizes() {
     // A green context of a group.
     let (_, mut parts, _) = split(&mut [group(4, 2, 0)], true);
     let context = green(&mut parts[0]);
-    let mut seen = no_resource();
+    let mut seen = CUdevResource::default();
     is!(c, 0, cuGreenCtxGetDevResource(context, &raw mut seen, SM));
     assert_eq!(count(&seen), 4);
     is!(c, 0, cuGreenCtxDestroy(context));
@@ -264,7 +261,7 @@ fn wrong_resources_are_refused() {
     let _primary = Primary::new();
     let mut c = Codes::new();
     let whole = device();
-    let (mut part, mut made, mut other) = (no_resource(), 1, no_resource());
+    let (mut part, mut made, mut other) = (CUdevResource::default(), 1, CUdevResource::default());
     let out = &raw mut part;
     let counts = &raw mut made;
     let input = &raw const whole;
@@ -299,7 +296,7 @@ fn wrong_resources_are_refused() {
     let mut description = null_mut();
     let out = &raw mut description;
     is!(c, 915, cuDevResourceGenerateDesc(out, &raw mut other, 1));
-    is!(c, 914, cuDevResourceGenerateDesc(out, &mut no_resource(), 1));
+    is!(c, 914, cuDevResourceGenerateDesc(out, &mut CUdevResource::default(), 1));
     is!(c, 1, cuDevResourceGenerateDesc(out, null_mut(), 1));
     is!(c, 1, cuDevResourceGenerateDesc(null_mut(), &mut device(), 1));
 
@@ -353,7 +350,7 @@ fn objects_of_a_green_context_belong_to_the_primary_context() {
     let mut context = null_mut();
     ok!(cuCtxFromGreenCtx(&raw mut context, green));
     assert!(!context.is_null() && context != primary.0);
-    let mut resource = no_resource();
+    let mut resource = CUdevResource::default();
     ok!(cuCtxGetDevResource(context, &raw mut resource, SM));
     assert_eq!(count(&resource), count(&parts[0]));
     ok!(cuCtxGetDevResource(primary.0, &raw mut resource, SM));

@@ -1,6 +1,5 @@
 //! Tests of sparse arrays, whose tiles get memory by `cuMemMapArrayAsync`.
 
-use std::mem::zeroed;
 use std::ptr::{self, null_mut};
 
 use cuda_driver::sys::*;
@@ -210,8 +209,7 @@ fn wrong_mappings_are_refused() {
     is!(c, 1, cuMemMapArrayAsync(&raw mut info, 1, stream));
     let mut info = piece(null_mut(), [0, 0], tile, pool, 0);
     is!(c, 1, cuMemMapArrayAsync(&raw mut info, 1, stream));
-    // SAFETY: zeros are a valid value of every member.
-    let mut properties: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
+    let mut properties = CUDA_ARRAY_SPARSE_PROPERTIES::default();
     is!(c, 1, cuArrayGetSparseProperties(&raw mut properties, plain));
     // Of a tile that reaches past the array's edge, only the texels inside the array are mapped.
     let odd = array([200, 300, 0], SPARSE);
@@ -287,8 +285,7 @@ fn shapes_of_sparse_arrays() {
         ([100, 100, 100], 0, 4, deep, 2, 3 * TILE, 0),
     ] {
         let wanted = descriptor(size, flags | SPARSE);
-        // SAFETY: zeros are a valid value of every member.
-        let mut seen: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
+        let mut seen = CUDA_ARRAY_SPARSE_PROPERTIES::default();
         if levels == 0 {
             let made = array(size, flags | SPARSE);
             is!(c, 0, cuArrayGetSparseProperties(&raw mut seen, made));
@@ -331,8 +328,7 @@ fn tiles_of_formats() {
             (wanted.Format, wanted.NumChannels) = (CUarray_format(format), channels);
             let mut made = null_mut();
             ok!(cuArray3DCreate(&raw mut made, &raw const wanted));
-            // SAFETY: zeros are a valid value of every member.
-            let mut seen: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
+            let mut seen = CUDA_ARRAY_SPARSE_PROPERTIES::default();
             is!(c, 0, cuArrayGetSparseProperties(&raw mut seen, made));
             let extent = [seen.tileExtent.width, seen.tileExtent.height, seen.tileExtent.depth];
             c.that(extent == tile, || {
@@ -356,8 +352,7 @@ fn levels_and_the_tail_of_a_mipmapped_array() {
         ok!(cuMipmappedArrayGetLevel(&raw mut level, made, number as u32));
         level
     });
-    // SAFETY: zeros are a valid value of every member.
-    let mut seen: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { zeroed() };
+    let mut seen = CUDA_ARRAY_SPARSE_PROPERTIES::default();
     is!(c, 1, cuArrayGetSparseProperties(&raw mut seen, levels[1]));
     let pool = memory(4 << 20, CU_MEM_CREATE_USAGE_TILE_POOL);
     let level = |number: u32, edge: u32, at: usize| {

@@ -1,7 +1,6 @@
 //! Tests of textures whose formats have a fixed number of channels: normalized integers, packed channels, and
 //! compressed blocks. The hashes are of values that an H200 returned.
 
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use cuda_driver::sys::*;
@@ -35,15 +34,16 @@ fn array(
 
 /// Describes a copy of rows of bytes to an array.
 fn upload(array: CUarray, bytes: usize, rows: usize, data: &[u8]) -> Box<CUDA_MEMCPY2D> {
-    // SAFETY: zeros are a valid value of every member.
-    let mut copy: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
-    copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-    copy.srcHost = data.as_ptr().cast();
-    copy.srcPitch = bytes;
-    copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = array;
-    copy.WidthInBytes = bytes;
-    copy.Height = rows;
+    let copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: data.as_ptr().cast(),
+        srcPitch: bytes,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: array,
+        WidthInBytes: bytes,
+        Height: rows,
+        ..Default::default()
+    };
     Box::new(copy)
 }
 
@@ -65,15 +65,15 @@ fn with_view(
     mode: CUaddress_mode,
     view: *const CUDA_RESOURCE_VIEW_DESC,
 ) -> (CUresult, u64) {
-    // SAFETY: zeros are a valid value of every member.
-    let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut resource = CUDA_RESOURCE_DESC::default();
     resource.res.array.hArray = array;
-    // SAFETY: zeros are a valid value of every member.
-    let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
-    settings.addressMode = [mode; 3];
-    settings.filterMode = CUfilter_mode(filter);
-    settings.borderColor = [0.3, -0.6, 0.8, 0.5];
-    settings.flags = flags;
+    let settings = CUDA_TEXTURE_DESC {
+        addressMode: [mode; 3],
+        filterMode: CUfilter_mode(filter),
+        borderColor: [0.3, -0.6, 0.8, 0.5],
+        flags,
+        ..Default::default()
+    };
     let mut handle = 0;
     // SAFETY: the descriptions and the array are live.
     let code = unsafe { cuTexObjectCreate(&raw mut handle, &raw const resource, &raw const settings, view) };
@@ -184,10 +184,8 @@ fn compressed_blocks() {
         };
         let texels = texels(&gpu, handle, 16, count);
         assert_eq!(digest(&texels), hash, "{name}: {:x?}", &texels[..16]);
-        let mut descriptor = MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
-        ok!(cuArray3DGetDescriptor(descriptor.as_mut_ptr(), array));
-        // SAFETY: zeros are a valid value of every member, and the call wrote them.
-        let descriptor = unsafe { descriptor.assume_init() };
+        let mut descriptor = CUDA_ARRAY3D_DESCRIPTOR::default();
+        ok!(cuArray3DGetDescriptor(&raw mut descriptor, array));
         assert_eq!(
             (
                 descriptor.Width,
@@ -244,9 +242,10 @@ fn arrays_of_integers_are_viewed_as_compressed_blocks() {
         let row = 16 * elements as usize;
         let blocks = array(format, channels, [16, 16], (row, 4), &data);
         let words = array(integers, elements, [4, 4], (row, 4), &data);
-        // SAFETY: zeros are a valid value of every member.
-        let mut view_desc: CUDA_RESOURCE_VIEW_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
-        view_desc.format = view;
+        let mut view_desc = CUDA_RESOURCE_VIEW_DESC {
+            format: view,
+            ..Default::default()
+        };
         // The size of the view is in texels.
         for (size, code) in [(4, 1), (0, 1), (16, 0)] {
             (view_desc.width, view_desc.height) = (size, size);

@@ -1,7 +1,6 @@
 //! Tests of textures: samples as an H200 returned them, and objects, references and their arguments.
 
 use std::fmt::Write as _;
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use cuda_driver::sys::*;
@@ -141,14 +140,18 @@ fn format(name: &str) -> (CUarray_format, usize) {
 
 /// Fills an array from its start with rows of `width` bytes.
 pub(crate) fn fill(array: CUarray, bytes: &[u8], width: usize, height: usize, depth: usize) {
-    // SAFETY: zeros are a valid value of every member.
-    let mut copy: CUDA_MEMCPY3D = unsafe { MaybeUninit::zeroed().assume_init() };
-    copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-    copy.srcHost = bytes.as_ptr().cast();
-    (copy.srcPitch, copy.srcHeight) = (width, height);
-    copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
-    copy.dstArray = array;
-    (copy.WidthInBytes, copy.Height, copy.Depth) = (width, height, depth);
+    let copy = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: bytes.as_ptr().cast(),
+        srcPitch: width,
+        srcHeight: height,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_ARRAY,
+        dstArray: array,
+        WidthInBytes: width,
+        Height: height,
+        Depth: depth,
+        ..Default::default()
+    };
     assert!(width * height * depth <= bytes.len());
     ok!(cuMemcpy3D(&raw const copy));
 }
@@ -264,8 +267,7 @@ pub(crate) fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DES
 /// of a context with many arrays corrupted the heap of the process while other threads used the driver (in 15 of 150
 /// runs; in none of 36 since the tests destroy the arrays).
 pub(crate) fn destroy_with_array(texture: u64) {
-    // SAFETY: zeros are a valid value of every member.
-    let mut resource: CUDA_RESOURCE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut resource = CUDA_RESOURCE_DESC::default();
     ok!(cuTexObjectGetResourceDesc(&raw mut resource, texture));
     ok!(cuTexObjectDestroy(texture));
     match resource.resType {
@@ -350,10 +352,10 @@ fn views_of_some_layers() {
 
 /// Describes a texture without filtering, whose coordinates are not normalized.
 pub(crate) fn plain() -> CUDA_TEXTURE_DESC {
-    // SAFETY: zeros are a valid value of every member.
-    let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
-    settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
-    settings
+    CUDA_TEXTURE_DESC {
+        addressMode: [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3],
+        ..Default::default()
+    }
 }
 
 fn floats(count: u16) -> Vec<u32> {
