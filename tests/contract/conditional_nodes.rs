@@ -509,17 +509,3 @@ fn a_handle_that_no_graph_has() {
         assert_eq!(code, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     });
 }
-
-#[test]
-fn a_cycle_is_named() {
-    let s = Steps::new();
-    let mut c = Codes::new();
-    let g = graph();
-    let first = s.digit(g, &[], 1);
-    let second = s.digit(g, &[first], 2);
-    is!(c, 0, cuGraphAddDependencies(g, &raw const second, &raw const first, 1));
-    let structure = CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
-    let (result, node) = refused(g);
-    assert_eq!(result, structure);
-    assert!([first, second].contains(&node));
-}
