@@ -238,11 +238,20 @@ fn kernels_set_the_value() {
     for _ in 0..2 {
         assert_eq!(conditionals.run(exec)[..2], [107, 1_111_111_111]);
     }
-    // Many launches, without waiting in between.
+    // Many launches, without waiting in between. Each continues with the words that the one before it left.
+    let mut words = [107_u32, 1_111_111_111];
     for _ in 0..20 {
         ok!(cuGraphLaunch(exec, conditionals.steps.stream));
+        loop {
+            words = [words[0].wrapping_add(1), words[1].wrapping_mul(10).wrapping_add(1)];
+            if words[0] >= 10 {
+                break;
+            }
+        }
+        words[0] = words[0].wrapping_mul(10).wrapping_add(7);
     }
     ok!(cuStreamSynchronize(conditionals.steps.stream));
+    assert_eq!(conditionals.steps.gpu.read::<u32>(conditionals.steps.data, 2), words);
     ok!(cuGraphExecDestroy(exec));
     // A kernel before the node sets the value.
     for (value, expected) in [(0, [0, 0, 0]), (3, [5, 0, 0])] {
