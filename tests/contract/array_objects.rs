@@ -465,9 +465,6 @@ fn raw_handles() {
 #[test]
 fn arrays_outlive_their_owners() {
     fn is_thread_safe<T: Send + Sync>(_: &T) {}
-    fn moves<T: Upload + Download>(array: Array<T>, values: Vec<T>) -> (Array<T>, Vec<T>) {
-        (array, values)
-    }
     let context = context();
     let array = Array::<i16>::new(&context, ArrayShape::d1(2)).expect("an array");
     let clone = array.clone();
@@ -476,11 +473,10 @@ fn arrays_outlive_their_owners() {
     array.destroy().expect("no last reference");
     // The array has the last reference to the context.
     drop(context);
-    let (array, values) = moves(clone, vec![-1, 2]);
     let worker = std::thread::spawn(move || {
-        array.copy_from(&values).expect("a copy");
-        assert_eq!(array.to_vec().expect("a copy"), [-1, 2]);
-        drop(array);
+        clone.copy_from(&[-1, 2]).expect("a copy");
+        assert_eq!(clone.to_vec().expect("a copy"), [-1, 2]);
+        drop(clone);
     });
     worker.join().expect("no panic");
 }
