@@ -419,6 +419,7 @@ fn arrays_without_memory() {
         // Copies to tiles without memory are dropped.
         array.copy_from(&[1.0; 64 * 64]).expect("a copy");
         context.synchronize().expect("no fault");
+        assert_eq!(array.to_vec().expect("a copy"), [0.0; 64 * 64]);
     } else {
         needs("sparse arrays");
     }

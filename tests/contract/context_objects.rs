@@ -105,7 +105,7 @@ fn attach_and_detach() {
 }
 
 #[test]
-fn everything_may_be_dropped_in_any_order() {
+fn objects_outlive_their_context_and_module() {
     let context = context();
     let module = Module::load_ptx(&context, ptx_path("my_kernel.ptx")).expect("a module");
     let kernel = module.function("my_kernel").expect("a kernel");

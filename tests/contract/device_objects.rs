@@ -1,6 +1,9 @@
 //! Tests of devices and contexts as objects: finding devices, attributes, peers, options and events of contexts, the
 //! primary context's state, green contexts.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use cuda_driver::sys::{
     CUatomicOperation, CUctx_flags, CUdevResourceType, CUdevice_P2PAttribute, CUdevice_attribute, CUevent_flags,
     CUfunc_cache, CUresult,
@@ -90,6 +93,29 @@ fn attributes_have_names_and_types() {
     }
 }
 
+/// Fills memory in the first stream, makes the second stream wait for the first one with `order`, and then copies the
+/// memory in the second stream. The fill begins when all of this is submitted, so only the order makes the copy right.
+fn fill_then_copy(contexts: [&Context; 2], streams: [&Stream; 2], order: impl FnOnce()) {
+    let [mut from, to] = contexts.map(|context| DeviceBuffer::<u32>::zeroed(context, 16).expect("memory"));
+    for context in contexts {
+        context.synchronize().expect("zeros");
+    }
+    let (open, opened) = mpsc::channel::<()>();
+    // Returns when the sender is dropped, so a test that fails does not leave the stream blocked.
+    let hold = move || _ = opened.recv_timeout(Duration::from_secs(60));
+    streams[0].launch_host_fn(hold).expect("a host function");
+    // SAFETY: the memory outlives the work.
+    unsafe { from.fill_u32_async(7, streams[0]) }.expect("a fill");
+    order();
+    // SAFETY: as above; both ranges have this size.
+    unsafe { streams[1].copy_bytes(to.ptr(), from.ptr(), 64) }.expect("a copy");
+    drop(open);
+    for stream in streams {
+        stream.synchronize().expect("no fault");
+    }
+    assert_eq!(to.to_vec().expect("a copy"), [7; 16]);
+}
+
 /// Runs a test that needs two devices: in a child process, in which the software driver has two.
 fn with_two_devices(name: &str, body: impl FnOnce(Device, Device)) {
     in_child(name, &[("CUDA_SOFT_DEVICES", "2")], || {
@@ -124,12 +150,16 @@ fn peers() {
             Context::create(first).expect("a context"),
             Context::create(second).expect("a context"),
         );
-        let stream = Stream::new(&here).expect("a stream");
         // A stream of one device can wait for an event of the other.
+        let (filling, copying) = (
+            Stream::non_blocking(&there).expect("a stream"),
+            Stream::non_blocking(&here).expect("a stream"),
+        );
         let event = Event::with_flags(&there, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
-        event.record(&Stream::new(&there).expect("a stream")).expect("a record");
-        stream.wait_event(&event).expect("a wait");
-        stream.synchronize().expect("no fault");
+        fill_then_copy([&there, &here], [&filling, &copying], || {
+            event.record(&filling).expect("a record");
+            copying.wait_event(&event).expect("a wait");
+        });
     });
 }
 
@@ -193,12 +223,12 @@ fn events_of_contexts() {
     if driver_version() < 12050 {
         return needs("a driver of CUDA 12.5");
     }
-    let stream = Stream::non_blocking(&context).expect("a stream");
+    let streams = [(); 2].map(|()| Stream::non_blocking(&context).expect("a stream"));
     let event = Event::with_flags(&context, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
-    context.record_event(&event).expect("a record");
-    context.wait_event(&event).expect("a wait");
-    event.synchronize().expect("no fault");
-    stream.synchronize().expect("no fault");
+    fill_then_copy([&context; 2], streams.each_ref(), || {
+        context.record_event(&event).expect("a record");
+        context.wait_event(&event).expect("a wait");
+    });
     // The event belongs to another context.
     let other = self::context();
     assert!(other.record_event(&event).is_err());
