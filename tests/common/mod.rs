@@ -82,6 +82,16 @@ pub(crate) fn has_architecture(least: i32) -> bool {
     has
 }
 
+/// Returns true if the driver under test has at least this version, as in 12050 for CUDA 12.5; otherwise reports that the
+/// test, or a part of it, needs one.
+pub(crate) fn has_version(least: i32) -> bool {
+    let has = driver_version() >= least;
+    if !has {
+        needs(&format!("a driver of CUDA {}.{}", least / 1000, least % 1000 / 10));
+    }
+    has
+}
+
 /// Returns true if the driver under test is the software driver, by its device's name.
 pub(crate) fn is_software() -> bool {
     driver();
@@ -90,6 +100,18 @@ pub(crate) fn is_software() -> bool {
     let code = unsafe { cuDeviceGetName(name.as_mut_ptr().cast(), 64, 0) }.0;
     assert_eq!(code, 0, "cuDeviceGetName");
     name.starts_with(b"Software CUDA device")
+}
+
+/// Like [`needs`], but fails if the driver under test is the software driver, which has every feature that the tests use.
+/// With `CUDA_SOFT_VERSION` or `CUDA_SOFT_DEVICES` it may lack some.
+#[track_caller]
+pub(crate) fn needs_but_not_in_software(missing: &str) {
+    let restricted = ["CUDA_SOFT_VERSION", "CUDA_SOFT_DEVICES"].map(|name| env::var_os(name).is_some());
+    assert!(
+        !is_software() || restricted.contains(&true),
+        "the software driver must have {missing}"
+    );
+    needs(missing);
 }
 
 /// Returns the path of a kernel's PTX: next to this program in a packed folder, else in the source tree.

@@ -8,7 +8,7 @@ use cuda_driver::sys::{
 };
 use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, Module, PitchedBuffer, Result, Stream};
 
-use crate::common::{driver, driver_version, needs};
+use crate::common::{driver, driver_version, has_version, needs, needs_but_not_in_software};
 
 const IN_ORDER: CUmemcpySrcAccessOrder = CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
 
@@ -94,7 +94,7 @@ fn decompression_needs_hardware() {
     let context = context();
     let algorithms = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK;
     if context.device().and_then(|device| device.attribute(algorithms)) != Ok(0) {
-        needs("a device without hardware for decompression");
+        needs_but_not_in_software("a device without hardware for decompression");
         return;
     }
     let stream = Stream::new(&context).expect("a stream");
@@ -150,7 +150,10 @@ fn contexts_of_streams() {
     assert_eq!(stream.query_context_raw(), Ok(context.as_raw()));
     match stream.query_contexts_raw() {
         Ok(contexts) => assert_eq!((contexts.ctx, contexts.green_ctx.is_null()), (context.as_raw(), true)),
-        Err(error) => assert!(error.is_missing_function(), "{error}"),
+        Err(error) => {
+            assert!(error.is_missing_function(), "{error}");
+            needs("a driver of CUDA 12.5");
+        }
     }
 }
 
@@ -185,7 +188,7 @@ fn events_and_edges_of_captures() {
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     let graph = stream.capture(mode, |stream| {
         record(stream, CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL)?;
-        if driver_version() < 12030 {
+        if !has_version(12030) {
             return Ok(());
         }
         // SAFETY: only this thread uses the capture.

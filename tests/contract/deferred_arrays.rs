@@ -6,7 +6,7 @@ use cuda_driver::sys::*;
 
 use crate::array_mappings::{TILE, copy_square, mapping, memory};
 use crate::common::gpu::Gpu;
-use crate::common::{Codes, needs};
+use crate::common::{Codes, needs_but_not_in_software};
 use crate::{child, is, ok};
 
 const DEFERRED: u32 = CUDA_ARRAY3D_DEFERRED_MAPPING;
@@ -37,7 +37,7 @@ fn start() -> Option<(Gpu, CUstream)> {
     // SAFETY: the output is live; a driver that does not know the attribute returns an error.
     let code = unsafe { cuDeviceGetAttribute(&raw mut has, attribute, 0) };
     if code != CUresult::CUDA_SUCCESS || has == 0 {
-        needs("arrays with deferred mapping");
+        needs_but_not_in_software("arrays with deferred mapping");
         return None;
     }
     ok!(cuStreamCreate(&raw mut stream, 1));

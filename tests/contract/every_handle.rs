@@ -20,7 +20,7 @@ use cuda_driver::{
 };
 use cuda_driver_hooks::Counter;
 
-use crate::common::{in_child, ptx_path};
+use crate::common::{in_child, needs, ptx_path};
 use crate::test_path;
 
 /// An owner of any type.
@@ -100,7 +100,10 @@ fn green_context() -> Option<GreenContext> {
     let all = match device.resource(CUdevResourceType::CU_DEV_RESOURCE_TYPE_SM) {
         Ok(all) => all,
         // Older drivers do not have green contexts.
-        Err(error) if error.is_missing_function() => return None,
+        Err(error) if error.is_missing_function() => {
+            needs("a driver with green contexts");
+            return None;
+        }
         Err(error) => panic!("multiprocessors of the device: {error}"),
     };
     let split = all.split_by_count(1, 2, 0).expect("a split");
@@ -109,12 +112,16 @@ fn green_context() -> Option<GreenContext> {
 
 /// Returns access to a context of the second device, which the access alone keeps alive.
 fn peer_access(context: &Context) -> Option<Owner> {
-    let second = *Device::all().expect("the devices").get(1)?;
+    let Some(&second) = Device::all().expect("the devices").get(1) else {
+        needs("two devices");
+        return None;
+    };
     let peer = Context::create(second).expect("a context");
     match context.enable_peer_access(&peer) {
         Ok(access) => Some(Box::new(access)),
         Err(error) => {
             assert_eq!(error.code(), CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "{error}");
+            needs("devices that can access each other's memory");
             // Leaked, so that its destruction is not counted.
             let _ = peer.into_raw();
             None
@@ -492,6 +499,7 @@ const ROWS: &[Row] = &[
             Ok(callback) => Some(Box::new(callback)),
             Err(error) => {
                 assert!(error.is_missing_function(), "{error}");
+                needs("a driver with log callbacks");
                 None
             }
         },
