@@ -14,6 +14,7 @@ use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use cuda_driver::sys::*;
+use cuda_driver::{Context, Device, Error};
 #[allow(unused_imports)] // not used by every test program
 pub(crate) use needs::{needs, say};
 
@@ -183,6 +184,25 @@ impl Drop for Codes {
         } else {
             panic!("{text}");
         }
+    }
+}
+
+/// Returns the first device.
+pub(crate) fn device() -> Device {
+    driver();
+    Device::first().expect("a device")
+}
+
+/// Returns a new context on the first device. It is not current.
+pub(crate) fn context() -> Context {
+    Context::create(device()).expect("a context")
+}
+
+/// Returns the code of a result.
+pub(crate) fn code<T>(result: Result<T, impl Into<Error>>) -> CUresult {
+    match result {
+        Ok(_) => CUresult::CUDA_SUCCESS,
+        Err(error) => error.into().code(),
     }
 }
 

@@ -8,23 +8,9 @@ use cuda_driver::array::{ArrayShape, Texel};
 use cuda_driver::copy::Copy3d;
 use cuda_driver::sys::{CUDA_ARRAY3D_DEFERRED_MAPPING, CUarray_format, CUresult};
 use cuda_driver::vector::{float2, float4, uchar4};
-use cuda_driver::{
-    Array, Context, Device, DeviceBuffer, DeviceSlice, Download, Error, HostBuffer, MipmappedArray, Stream, Upload,
-};
+use cuda_driver::{Array, Context, Device, DeviceBuffer, DeviceSlice, HostBuffer, MipmappedArray, Stream};
 
-use crate::common::{driver, needs};
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
-
-fn code<T>(result: Result<T, Error>) -> CUresult {
-    match result {
-        Ok(_) => CUresult::CUDA_SUCCESS,
-        Err(error) => error.code(),
-    }
-}
+use crate::common::{code, context, needs};
 
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 

@@ -6,20 +6,11 @@ use cuda_driver::sys::{
     CUdevice_attribute, CUevent_record_flags, CUgraphEdgeData, CUmemDecompressParams, CUmemcpySrcAccessOrder, CUresult,
     CUstreamCaptureMode, CUstreamUpdateCaptureDependencies_flags,
 };
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, Module, PitchedBuffer, Result, Stream};
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, Module, PitchedBuffer, Stream};
 
-use crate::common::{driver, driver_version, has_version, needs, needs_but_not_in_software};
+use crate::common::{code, context, driver, driver_version, has_version, needs, needs_but_not_in_software};
 
 const IN_ORDER: CUmemcpySrcAccessOrder = CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
-
-fn code<T>(result: Result<T>) -> CUresult {
-    result.err().map_or(CUresult::CUDA_SUCCESS, |error| error.code())
-}
 
 #[test]
 fn batches_of_copies() {

@@ -2,25 +2,13 @@
 
 use cuda_driver::graph::{CopyParams, FillParams, exchange_capture_mode};
 use cuda_driver::sys::{CUresult, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamUpdateCaptureDependencies_flags};
-use cuda_driver::{Context, Device, DeviceBuffer, Event, Graph, GraphExec, HostBuffer, LaunchConfig, Module, Stream};
+use cuda_driver::{Device, DeviceBuffer, Event, Graph, GraphExec, HostBuffer, LaunchConfig, Module, Stream};
 
-use crate::common::{driver, driver_version, needs, needs_but_not_in_software};
+use crate::common::{code, context, driver, driver_version, needs, needs_but_not_in_software};
 use crate::graph_tools::PTX;
 
 /// The mode that does not forbid calls of other tests in other threads.
 const RELAXED: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
-
-fn code<T>(result: Result<T, impl Into<cuda_driver::Error>>) -> u32 {
-    match result {
-        Ok(_) => 0,
-        Err(error) => error.into().code().0,
-    }
-}
 
 /// Launches, waits, and returns the buffer's values.
 fn run(exec: &GraphExec, stream: &Stream, data: &DeviceBuffer<u32>) -> Vec<u32> {
@@ -98,10 +86,10 @@ fn captures_that_fail() {
     assert!(failed.expect_err("an error").to_string().contains("add_host_fn"));
     // The function's error is returned, and the capture is over.
     let failed = stream.capture(RELAXED, |_| Device::get(u32::MAX).map(drop));
-    assert_eq!(code(failed), CUresult::CUDA_ERROR_INVALID_DEVICE.0);
+    assert_eq!(code(failed), CUresult::CUDA_ERROR_INVALID_DEVICE);
     // Captures cannot be nested.
     let nested = stream.capture(RELAXED, |stream| stream.capture(RELAXED, |_| Ok(())).map(drop));
-    assert_eq!(code(nested), CUresult::CUDA_ERROR_ILLEGAL_STATE.0);
+    assert_eq!(code(nested), CUresult::CUDA_ERROR_ILLEGAL_STATE);
     // A panic also ends the capture.
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         stream.capture(RELAXED, |_| panic!("in a capture"))
@@ -110,7 +98,7 @@ fn captures_that_fail() {
     stream.synchronize().expect("no capture");
     // The legacy default stream cannot be captured.
     let _current = context.push().expect("a push");
-    assert_eq!(code(Stream::null().capture(RELAXED, |_| Ok(()))), unsupported.0);
+    assert_eq!(code(Stream::null().capture(RELAXED, |_| Ok(()))), unsupported);
 }
 
 /// Nothing would keep the current context, so it must not become the context of a node.
@@ -123,7 +111,7 @@ fn a_graph_of_a_default_stream_has_no_context() {
     let fill = FillParams::u32(data.as_mut_slice(), 1).expect("a fill");
     let (to, from) = data.split_at_mut(1).expect("two parts");
     let copy = CopyParams::device_to_device(to, &from).expect("a copy");
-    let unknown = CUresult::CUDA_ERROR_INVALID_CONTEXT.0;
+    let unknown = CUresult::CUDA_ERROR_INVALID_CONTEXT;
     let graph = capture();
     assert_eq!(code(graph.add_fill(&[], fill)), unknown);
     assert_eq!(code(graph.add_copy(&[], copy)), unknown);
@@ -191,10 +179,10 @@ fn captures_into_a_graph() {
     let exec = graph.instantiate().expect("an executable graph");
     assert_eq!(run(&exec, &stream, &data), [1, 2]);
     // There is no node at this position.
-    assert_eq!(code(stream.capture_to(graph, &[2], RELAXED, |_| Ok(()))), 1);
+    assert_eq!(code(stream.capture_to(graph, &[2], RELAXED, |_| Ok(()))).0, 1);
     // A capture that fails destroys the graph.
     let graph = Graph::new(&context).expect("a graph");
-    assert_eq!(code(stream.capture_to(graph, &[], RELAXED, Stream::synchronize)), 900);
+    assert_eq!(code(stream.capture_to(graph, &[], RELAXED, Stream::synchronize)).0, 900);
     stream.synchronize().expect("no capture");
 }
 
@@ -220,7 +208,7 @@ fn dependencies_of_a_capture() {
     );
     // SAFETY: an empty list.
     let outside = unsafe { stream.update_capture_dependencies(&[], replace) };
-    assert_eq!(code(outside), CUresult::CUDA_ERROR_ILLEGAL_STATE.0);
+    assert_eq!(code(outside), CUresult::CUDA_ERROR_ILLEGAL_STATE);
 }
 
 #[test]
@@ -252,7 +240,7 @@ fn conditional_nodes() {
             }
         };
         let other = Graph::new(&context).expect("a graph");
-        assert_eq!(code(other.add_if(&[], handle).map(drop)), 1);
+        assert_eq!(code(other.add_if(&[], handle).map(drop)).0, 1);
         let conditional = graph.add_if(&[], handle).expect("a node");
         let [body] = &conditional.bodies[..] else {
             panic!("{} bodies", conditional.bodies.len());

@@ -4,16 +4,7 @@ use cuda_driver::sys::{CUctx_flags, CUdevice_attribute, CUlimit, CUresult};
 use cuda_driver::{Context, Device, DeviceBuffer, Event, Module, PrimaryContext, Stream, Uuid};
 
 use crate::child;
-use crate::common::{driver, ptx_path};
-
-fn device() -> Device {
-    driver();
-    Device::first().expect("a device")
-}
-
-fn context() -> Context {
-    Context::create(device()).expect("a context")
-}
+use crate::common::{context, device, driver, ptx_path};
 
 #[test]
 fn devices() {

@@ -13,17 +13,10 @@ use cuda_driver::{
     Uuid,
 };
 
-use crate::common::{driver, driver_version, has_version, in_child, needs, needs_but_not_in_software, ptx_path};
+use crate::common::{
+    context, device, driver, driver_version, has_version, in_child, needs, needs_but_not_in_software, ptx_path,
+};
 use crate::{child, test_path};
-
-fn device() -> Device {
-    driver();
-    Device::first().expect("a device")
-}
-
-fn context() -> Context {
-    Context::create(device()).expect("a context")
-}
 
 #[test]
 fn devices_are_found() {

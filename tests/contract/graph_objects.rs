@@ -13,7 +13,7 @@ use cuda_driver::{
     Context, Device, DeviceBuffer, DeviceSliceMut, Event, Function, Graph, GraphExec, LaunchConfig, Module, Stream,
 };
 
-use crate::common::{driver, driver_version, has_architecture, needs};
+use crate::common::{code, driver, driver_version, has_architecture, needs};
 use crate::graph_tools::PTX;
 
 /// A context with the kernels of [`PTX`], a non-blocking stream, and four zeroed values.
@@ -53,13 +53,6 @@ impl Setup {
         unsafe { exec.launch(&self.stream) }.expect("a launch");
         self.stream.synchronize().expect("its end");
         self.data.to_vec().expect("a copy")
-    }
-}
-
-fn code<T>(result: Result<T, impl Into<cuda_driver::Error>>) -> u32 {
-    match result {
-        Ok(_) => 0,
-        Err(error) => error.into().code().0,
     }
 }
 
@@ -108,16 +101,16 @@ fn nodes_edges_and_queries() {
     // Invalid edges.
     let other = s.graph();
     let foreign = other.add_empty(&[]).expect("a node");
-    assert_eq!(code(graph.add_empty(&[foreign])), 1);
+    assert_eq!(code(graph.add_empty(&[foreign])).0, 1);
     for edge in [
         Edge::new(first, first),
         Edge::new(first, middle),
         Edge::new(first, foreign),
     ] {
-        assert_eq!(code(graph.add_edges(&[edge])), 1);
+        assert_eq!(code(graph.add_edges(&[edge])).0, 1);
     }
-    assert_eq!(code(graph.remove_edges(&[Edge::new(first, last)])), 1);
-    assert_eq!(code(graph.find_in_clone(first)), 1);
+    assert_eq!(code(graph.remove_edges(&[Edge::new(first, last)])).0, 1);
+    assert_eq!(code(graph.find_in_clone(first)).0, 1);
     graph.add_edges(&[]).expect("nothing to add");
 
     // A clone has its own nodes.
@@ -191,7 +184,7 @@ fn copies_fills_and_their_changes() {
     exec.set_enabled(copy_node, true).expect("a change");
     // An executable graph of another graph has other nodes.
     let other = s.graph().instantiate().expect("an executable graph");
-    assert_eq!(code(other.set_fill(fill_node, bytes)), 1);
+    assert_eq!(code(other.set_fill(fill_node, bytes)).0, 1);
 
     // Changes of the graph take effect when it is instantiated or the executable graph is updated.
     let halves = FillParams::u16(s.data.slice_mut(..1).expect("a part"), 2).expect("a fill");
@@ -204,17 +197,18 @@ fn copies_fills_and_their_changes() {
     let odd = DeviceBuffer::<u8>::alloc(&s.context, 3).expect("memory");
     // SAFETY: the view is only used for its size.
     let view = || unsafe { DeviceSliceMut::<u8>::from_raw_parts(odd.ptr(), 3, None) };
-    assert_eq!(code(FillParams::u16(view(), 1)), 1);
-    assert_eq!(code(FillParams::u32(view(), 1)), 1);
+    assert_eq!(code(FillParams::u16(view(), 1)).0, 1);
+    assert_eq!(code(FillParams::u32(view(), 1)).0, 1);
     assert_eq!(
         code(CopyParams::device_to_device(
             view(),
             &DeviceBuffer::<u8>::alloc(&s.context, 4).expect("memory")
-        )),
+        ))
+        .0,
         1
     );
     let none = s.data.slice_mut(..0).expect("no part");
-    assert_eq!(code(graph.add_fill(&[], FillParams::u8(none, 1))), 1);
+    assert_eq!(code(graph.add_fill(&[], FillParams::u8(none, 1))).0, 1);
 }
 
 #[test]
@@ -261,7 +255,7 @@ fn kernels_change_and_modules_stay_loaded() {
     };
     // SAFETY: as above.
     let refused = unsafe { exec.set_kernel(node, &s.step(), large, (s.data.ptr(), 1_u32)) };
-    assert_eq!(code(refused), 1);
+    assert_eq!(code(refused).0, 1);
     let priority = cuda_driver::sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
     let mut value = node.kernel_attribute(priority).expect("an attribute");
     value.priority = -1;
@@ -392,10 +386,10 @@ fn graphs_in_graphs() {
     let child = outer.add_child(&[before], &inner).expect("a node");
     digit!(s, outer, &[child], 3);
     // A graph must not contain itself.
-    assert_eq!(code(outer.add_child(&[], &outer)), 1);
+    assert_eq!(code(outer.add_child(&[], &outer)).0, 1);
     let own = child.child_graph().expect("a graph");
-    assert_eq!(code(own.add_child(&[], &outer)), 1);
-    assert_eq!(code(outer.add_child(&[], &own)), 1);
+    assert_eq!(code(own.add_child(&[], &outer)).0, 1);
+    assert_eq!(code(outer.add_child(&[], &own)).0, 1);
     // SAFETY: `outer` owns the graph.
     let borrowed = unsafe { Graph::borrow_raw(outer.as_raw()) };
     let child_of_borrowed = borrowed
@@ -404,9 +398,9 @@ fn graphs_in_graphs() {
         .into_iter()
         .find_map(|node| node.child_graph().ok());
     let child_of_borrowed = child_of_borrowed.expect("a graph");
-    assert_eq!(code(child_of_borrowed.add_child(&[], &borrowed)), 1);
-    assert_eq!(code(borrowed.add_child(&[], &child_of_borrowed)), 1);
-    assert_eq!(code(own.instantiate()), CUresult::CUDA_ERROR_NOT_SUPPORTED.0);
+    assert_eq!(code(child_of_borrowed.add_child(&[], &borrowed)).0, 1);
+    assert_eq!(code(borrowed.add_child(&[], &child_of_borrowed)).0, 1);
+    assert_eq!(code(own.instantiate()), CUresult::CUDA_ERROR_NOT_SUPPORTED);
     let exec = outer.instantiate().expect("an executable graph");
     assert_eq!(s.run(&exec)[0], 123);
     // The node owns a copy of the child graph.
@@ -417,11 +411,11 @@ fn graphs_in_graphs() {
     assert_eq!(s.run(&exec)[0], 173);
     assert_eq!(
         code(exec.set_child(child, &outer)),
-        CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE.0
+        CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
     );
     digit!(s, inner, &[first], 8);
     let failed = exec.set_child(child, &inner);
-    assert_eq!(code(failed), CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE.0);
+    assert_eq!(code(failed), CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     // Changes of the child graph take effect at the next instantiation.
     let node = own.nodes().expect("nodes")[0];
     digit!(s, own, &[node], 9);
@@ -490,7 +484,7 @@ fn flags_and_uploads() {
     let free = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     let exec = graph.instantiate_with(free, None).expect("an executable graph");
     assert_eq!(exec.flags().expect("flags"), free);
-    assert_eq!(code(graph.instantiate_with(CUgraphInstantiate_flags(64), None)), 1);
+    assert_eq!(code(graph.instantiate_with(CUgraphInstantiate_flags(64), None)).0, 1);
     let path = std::env::temp_dir().join(format!("graph-objects-{}.dot", std::process::id()));
     let verbose = CUgraphDebugDot_flags::CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE;
     let [plain, text] = [CUgraphDebugDot_flags(0), verbose].map(|flags| {
@@ -501,7 +495,7 @@ fn flags_and_uploads() {
     assert!(plain.starts_with("digraph") && text.starts_with("digraph"), "{text}");
     // The verbose text adds the handle and the parameters of the node.
     assert!(text.len() > plain.len(), "{plain}{text}");
-    assert_eq!(code(graph.write_dot("nul\0byte", verbose)), 1);
+    assert_eq!(code(graph.write_dot("nul\0byte", verbose)).0, 1);
     if driver_version() >= 13010 {
         let ids = [graph.id().expect("a number"), s.graph().id().expect("a number")];
         assert_ne!(ids[0], ids[1]);
@@ -531,10 +525,10 @@ fn memory_of_nodes() {
     let copy = graph.add_copy(&[fill], copy).expect("a node");
     let free = graph.add_free(&[copy], memory).expect("a node");
     assert_eq!(free.freed_memory().expect("an address"), memory);
-    assert_eq!(code(graph.add_free(&[copy], memory)), 1);
-    assert_eq!(code(graph.add_free(&[], s.data.ptr())), 1);
-    assert_eq!(code(graph.add_alloc(&[], device, 0)), 1);
-    let unsupported = CUresult::CUDA_ERROR_NOT_SUPPORTED.0;
+    assert_eq!(code(graph.add_free(&[copy], memory)).0, 1);
+    assert_eq!(code(graph.add_free(&[], s.data.ptr())).0, 1);
+    assert_eq!(code(graph.add_alloc(&[], device, 0)).0, 1);
+    let unsupported = CUresult::CUDA_ERROR_NOT_SUPPORTED;
     assert_eq!(code(graph.try_clone()), unsupported);
     assert_eq!(code(s.graph().add_child(&[], &graph)), unsupported);
     let exec = graph.instantiate().expect("an executable graph");
@@ -549,7 +543,7 @@ fn memory_of_nodes() {
     device.trim_graph_memory().expect("a trim");
     device.reset_graph_memory_high(used).expect("a reset");
     let current = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
-    assert_eq!(code(device.reset_graph_memory_high(current)), 1);
+    assert_eq!(code(device.reset_graph_memory_high(current)).0, 1);
 }
 
 #[test]
@@ -698,9 +692,9 @@ fn raw_handles() {
         let function = unsafe { Function::borrow_raw(step.as_raw()) };
         // SAFETY: the kernel takes an address and a number.
         let added = unsafe { borrowed.add_kernel(&[], &function, LaunchConfig::default(), (s.data.ptr(), 1_u32)) };
-        assert_eq!(code(added), CUresult::CUDA_ERROR_INVALID_CONTEXT.0);
+        assert_eq!(code(added), CUresult::CUDA_ERROR_INVALID_CONTEXT);
         let handle = borrowed.conditional_handle(None).map(drop);
-        assert_eq!(code(handle), CUresult::CUDA_ERROR_INVALID_CONTEXT.0);
+        assert_eq!(code(handle), CUresult::CUDA_ERROR_INVALID_CONTEXT);
         assert_eq!(borrowed.nodes().expect("nodes").len(), 1);
     }
     // SAFETY: the graph is live and has no owner; its module is loaded until the end.

@@ -8,19 +8,14 @@ use cuda_driver::external::{ExternalMemory, ExternalSemaphore};
 use cuda_driver::memory_operations::MemoryOperation;
 use cuda_driver::sys::{self, CUresult, CUstreamWaitValue_flags, CUstreamWriteValue_flags, Function};
 use cuda_driver::tensor_map::{Layout, TensorMap, Tiles};
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Stream};
+use cuda_driver::{Device, DeviceBuffer, DevicePtr, Stream};
 
 use crate::child;
-use crate::common::{driver, is_software, needs};
+use crate::common::{context, driver, is_software, needs};
 
 const WRITE: CUstreamWriteValue_flags = CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT;
 const EQUAL: CUstreamWaitValue_flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_EQ;
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
 
 #[test]
 fn streams_write_and_wait_for_values() {

@@ -6,15 +6,10 @@ use std::fmt::Write;
 
 use cuda_driver::ipc::{EventHandle, HANDLE_BYTES, MemoryHandle};
 use cuda_driver::sys::CUresult;
-use cuda_driver::{Context, Device, DeviceBuffer, Event, IpcBuffer, Stream};
+use cuda_driver::{DeviceBuffer, Event, IpcBuffer, Stream};
 
-use crate::common::{CHILD, driver, in_child};
+use crate::common::{CHILD, context, in_child};
 use crate::test_path;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
 
 /// Encodes a handle as text for a process's environment.
 fn text(bytes: [u8; HANDLE_BYTES]) -> String {

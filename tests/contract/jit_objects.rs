@@ -4,16 +4,11 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use cuda_driver::jit::{HostSymbol, JitTarget, LtoOptions};
 use cuda_driver::sys::{CUjit_cacheMode, CUjit_target, CUresult};
-use cuda_driver::{Context, Device, JitOptions, Module};
+use cuda_driver::{JitOptions, Module};
 
-use crate::common::{architecture, driver, driver_version, needs, ptx_path};
+use crate::common::{architecture, context, driver_version, needs, ptx_path};
 
 const HEAD: &str = ".version 7.0\n.target sm_52\n.address_size 64\n";
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
 
 fn number(value: u32) -> Option<NonZeroU32> {
     NonZeroU32::new(value)

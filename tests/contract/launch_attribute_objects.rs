@@ -8,22 +8,17 @@ use cuda_driver::sys::{
     CUlaunchMemSyncDomain, CUoccupancy_flags, CUresult,
 };
 use cuda_driver::{
-    AccessPolicyWindow, BlockSize, Context, Device, DeviceBuffer, Event, Function, LaunchAttribute, LaunchConfig,
-    Module, ParamBuffer, Stream,
+    AccessPolicyWindow, BlockSize, Context, DeviceBuffer, Event, Function, LaunchAttribute, LaunchConfig, Module,
+    ParamBuffer, Stream,
 };
 
-use crate::common::{architecture, driver, driver_version, in_child, needs, ptx_path};
+use crate::common::{architecture, context, driver_version, in_child, needs, ptx_path};
 use crate::test_path;
 
 const CLUSTERS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
     .visible .entry plain() { ret; }\n\
     .visible .entry pairs() .reqnctapercluster 2,1,1 { ret; }\n\
     .visible .entry explicit() .explicitcluster { ret; }\n";
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
 
 fn kernel(context: &Context, file: &str, name: &str) -> Function {
     let module = Module::load_ptx(context, ptx_path(file)).expect("a module");

@@ -2,16 +2,9 @@
 
 use cuda_driver::sys::{CUfunction_attribute, CUresult};
 use cuda_driver::vector::{char3, double2, float2, float4, int3, short2, uchar4, ulonglong2};
-use cuda_driver::{
-    Context, Device, DeviceBuffer, Dim3, JitOptions, KernelArg, LaunchConfig, Module, ParamBuffer, Stream,
-};
+use cuda_driver::{Context, DeviceBuffer, Dim3, JitOptions, KernelArg, LaunchConfig, Module, ParamBuffer, Stream};
 
-use crate::common::{driver, driver_version, needs, ptx_path};
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
+use crate::common::{context, driver_version, needs, ptx_path};
 
 fn module(context: &Context, file: &str) -> Module {
     Module::load_ptx(context, ptx_path(file)).expect("a module")

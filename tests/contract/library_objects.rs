@@ -6,7 +6,7 @@ use cuda_driver::{
     Result, Stream,
 };
 
-use crate::common::{driver, driver_version, needs, ptx_path};
+use crate::common::{context, driver, driver_version, needs, ptx_path};
 
 const PTX: &str = ".version 7.0
 .target sm_52
@@ -42,10 +42,6 @@ fn library() -> Option<Library> {
         return None;
     }
     Some(Library::from_ptx(PTX).expect("a library"))
-}
-
-fn context() -> Context {
-    Context::create(Device::first().expect("a device")).expect("a context")
 }
 
 fn increment(kernel: &Kernel, context: &Context) -> Result<()> {

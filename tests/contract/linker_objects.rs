@@ -2,16 +2,11 @@
 
 use cuda_driver::jit::JitTarget;
 use cuda_driver::sys::{CUjit_target, CUjitInputType, CUresult};
-use cuda_driver::{Context, Device, DeviceBuffer, JitError, JitOptions, LaunchConfig, Linker, Module, Stream};
+use cuda_driver::{Context, DeviceBuffer, JitOptions, LaunchConfig, Linker, Module, Stream};
 
-use crate::common::{driver, is_software, needs, ptx_path};
+use crate::common::{code, context, is_software, needs, ptx_path};
 
 const HEAD: &str = ".version 6.4\n.target sm_52\n.address_size 64\n";
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
 
 fn linker(context: &Context) -> Linker {
     Linker::new(context, &JitOptions::default()).expect("a linker")
@@ -65,10 +60,6 @@ fn run(context: &Context, module: &Module) -> u32 {
     unsafe { k.launch(&stream, LaunchConfig::default(), (out.ptr(),)) }.expect("a launch");
     stream.synchronize().expect("no fault");
     out.to_vec().expect("a copy")[0]
-}
-
-fn code<T: std::fmt::Debug>(result: Result<T, JitError>) -> CUresult {
-    result.expect_err("an error").error().code()
 }
 
 #[test]

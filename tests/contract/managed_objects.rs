@@ -4,14 +4,9 @@ use cuda_driver::sys::{
     self, CU_DEVICE_CPU, CUdevice_attribute, CUmem_advise, CUmem_range_attribute, CUmemAttach_flags, CUmemLocation,
     CUresult, Function,
 };
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, ManagedBuffer, Stream, checked, managed};
+use cuda_driver::{Context, DeviceBuffer, DevicePtr, ManagedBuffer, Stream, checked, managed};
 
-use crate::common::{driver, driver_version, needs};
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
+use crate::common::{context, driver_version, needs};
 
 /// Returns a context on a device whose managed memory the host can access at any time, and the location of the device.
 /// Returns `None` if the device is of another kind, and reports that.

@@ -4,14 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_driver::sys::{CUevent_flags, CUhostTaskSyncMode, CUresult, CUstream_flags};
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, HostBuffer, Stream};
+use cuda_driver::{DeviceBuffer, DevicePtr, Event, HostBuffer, Stream};
 
-use crate::common::{driver, driver_version};
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
+use crate::common::{context, driver_version};
 
 #[test]
 fn copies_and_fills() {

@@ -3,14 +3,9 @@
 use cuda_driver::sys::{
     CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUmemorytype, CUpointer_attribute as Attribute, CUresult,
 };
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, HostBuffer, PitchedBuffer, Stream};
+use cuda_driver::{DeviceBuffer, DevicePtr, HostBuffer, PitchedBuffer, Stream};
 
-use crate::common::driver;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
+use crate::common::context;
 
 #[test]
 fn rows() {

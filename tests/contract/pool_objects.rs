@@ -6,19 +6,10 @@ use cuda_driver::sys::{
     Function,
 };
 use cuda_driver::virtual_memory::read_write;
-use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, MemPool, Stream, StreamBuffer, checked};
+use cuda_driver::{DeviceBuffer, DevicePtr, Event, MemPool, Stream, StreamBuffer, checked};
 
 use crate::child;
-use crate::common::{driver, driver_version, needs};
-
-fn device() -> Device {
-    driver();
-    Device::first().expect("a device")
-}
-
-fn context() -> Context {
-    Context::create(device()).expect("a context")
-}
+use crate::common::{context, device, driver_version, needs};
 
 #[test]
 fn buffers_in_stream_order() {

@@ -4,23 +4,11 @@ use bytemuck::{Pod, Zeroable};
 use cuda_driver::sys::CUresult;
 use cuda_driver::vector::{float3, float4};
 use cuda_driver::{
-    Context, Device, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, Error, HostBuffer, LaunchConfig, Module,
-    ParamBuffer, Stream,
+    Context, DeviceBuffer, DevicePtr, DeviceSlice, DeviceSliceMut, HostBuffer, LaunchConfig, Module, ParamBuffer,
+    Stream,
 };
 
-use crate::common::{driver, ptx_path};
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
-
-fn code<T>(result: Result<T, Error>) -> CUresult {
-    match result {
-        Ok(_) => CUresult::CUDA_SUCCESS,
-        Err(error) => error.code(),
-    }
-}
+use crate::common::{code, context, ptx_path};
 
 #[test]
 fn copies_and_fills_of_parts() {

@@ -7,23 +7,11 @@ use cuda_driver::sys::{
 };
 use cuda_driver::texture::{ResourceView, TextureDescriptor, TextureResource};
 use cuda_driver::{
-    Array, Context, Device, DeviceBuffer, Error, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer,
-    PitchedBuffer, Stream, Surface, Texture,
+    Array, Context, Device, DeviceBuffer, Function, LaunchConfig, MipmappedArray, Module, ParamBuffer, PitchedBuffer,
+    Stream, Surface, Texture,
 };
 
-use crate::common::driver;
-
-fn context() -> Context {
-    driver();
-    Context::create(Device::first().expect("a device")).expect("a context")
-}
-
-fn code<T>(result: Result<T, Error>) -> CUresult {
-    match result {
-        Ok(_) => CUresult::CUDA_SUCCESS,
-        Err(error) => error.code(),
-    }
-}
+use crate::common::{code, context};
 
 const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 const LINEAR: CUfilter_mode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;

@@ -2,19 +2,10 @@
 
 use cuda_driver::sys::{CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUresult};
 use cuda_driver::virtual_memory::{AddressRange, MemoryOptions, PhysicalMemory, read_write};
-use cuda_driver::{Context, Device, DevicePtr, Stream};
+use cuda_driver::{Context, DevicePtr, Stream};
 
 use crate::child;
-use crate::common::{driver, needs};
-
-fn device() -> Device {
-    driver();
-    Device::first().expect("a device")
-}
-
-fn context() -> Context {
-    Context::create(device()).expect("a context")
-}
+use crate::common::{context, device, needs};
 
 fn options() -> (MemoryOptions, usize) {
     let options = MemoryOptions::on_device(device());
