@@ -2,6 +2,7 @@
 //! number of threads.
 
 use super::referee::LIMITS;
+use std::path::PathBuf;
 
 /// A small generator of pseudo-random numbers, which are the same on every run.
 struct Random(u64);
@@ -37,17 +38,24 @@ fn run(text: &[u8]) -> bool {
     }
 }
 
+/// Returns the paths of this repository's PTX modules.
+fn kernels() -> Vec<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "ptx"));
+    assert!(paths.len() > 10, "only {} files", paths.len());
+    paths
+}
+
 /// Returns the PTX modules of this repository, followed by the texts of `verdicts.txt`, each as a module and as the
 /// body of a kernel; and the number of modules of this repository.
 fn seeds() -> (Vec<Vec<u8>>, usize) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
     let mut seeds: Vec<Vec<u8>> = Vec::new();
-    if let Ok(entries) = std::fs::read_dir(folder) {
-        for entry in entries.flatten() {
-            if entry.path().extension().is_some_and(|e| e == "ptx") {
-                seeds.extend(std::fs::read(entry.path()));
-            }
-        }
+    for path in kernels() {
+        seeds.push(std::fs::read(path).expect("it can be read"));
     }
     seeds.sort();
     let modules = seeds.len();
@@ -68,25 +76,12 @@ fn seeds() -> (Vec<Vec<u8>>, usize) {
 
 #[test]
 fn every_kernel_of_this_repository_loads() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        println!("needs the kernels of the repository");
-        return;
-    };
-    let mut count = 0;
-    for entry in entries
-        .flatten()
-        .filter(|e| e.path().extension().is_some_and(|e| e == "ptx"))
-    {
-        let text = std::fs::read(entry.path()).expect("it can be read");
+    for path in kernels() {
+        let text = std::fs::read(&path).expect("it can be read");
         let loaded = ptx::load(&text, &LIMITS);
-        let module = loaded
-            .unwrap_or_else(|failure| panic!("{:?}: {failure}", entry.path()))
-            .module;
+        let module = loaded.unwrap_or_else(|failure| panic!("{path:?}: {failure}")).module;
         assert!(module.functions.iter().any(|f| f.code.is_some()));
-        count += 1;
     }
-    assert!(count > 10, "only {count} files");
 }
 
 #[test]
