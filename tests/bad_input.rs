@@ -236,10 +236,10 @@ fn a_truncated_module() {
         std::fs::write(&path, image).expect("a file");
         // SAFETY: the image is refused before the driver is called.
         let error = unsafe { Module::load(&context, &path) }.expect_err("a truncated file");
-        assert_contains(&error.to_string(), &["cuda-driver-cut", "200", reason]);
+        assert_contains(&error.to_string(), &["cuda-driver-cut", "(200)", reason]);
         // `load_ptx` reports the same for truncated images.
         let error = Module::load_ptx(&context, &path).expect_err("a truncated file");
-        assert_contains(&error.to_string(), &["cuda-driver-cut", "200", reason]);
+        assert_contains(&error.to_string(), &["cuda-driver-cut", "(200)", reason]);
     }
     std::fs::remove_file(&path).expect("the file can be removed");
 }

@@ -311,7 +311,9 @@ fn device_functions_read_parameters_of_kernels() {
     let lines = body(
         ".func f(.reg .u64 l) { .reg .u32 u; ld.param::entry.u32 u, [l]; ld.param::func.u32 u, [l]; ld.param.u32 u, [l]; }",
     );
-    for (line, space) in lines.iter().zip(["Param", "Local", "Local"]) {
+    let spaces = ["Param", "Local", "Local"];
+    assert!(lines.len() >= spaces.len(), "{lines:#?}");
+    for (line, space) in lines.iter().zip(spaces) {
         assert!(line.contains(&format!("space: {space}")), "{lines:#?}");
     }
 }
