@@ -135,13 +135,13 @@ fn headers_with_too_large_sizes_are_errors() {
     }
     let (cuda, _context) = (cuda(), Context::new());
     let mut module = null_mut();
-    for (stated, code) in [(COUNT as u64, 209), (u64::MAX, 209)] {
+    for stated in [COUNT as u64, u64::MAX] {
         let mut image = vec![0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0];
         image.extend(stated.to_le_bytes());
         image.resize(256, 0);
         expect(
             unsafe { cuda.cuModuleLoadData(&mut module, image.as_ptr().cast()) },
-            code,
+            209,
         );
     }
 }

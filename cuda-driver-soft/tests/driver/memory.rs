@@ -145,7 +145,7 @@ fn fills() {
 fn page_locked_memory() {
     // The test needs a process of its own: another test could be given the freed memory immediately.
     in_child("memory::page_locked_memory", &[], || {
-        let (cuda, context) = (cuda(), Context::new());
+        let (cuda, _context) = (cuda(), Context::new());
         let mut pinned = null_mut();
         let mut address = 0;
         let mut flags = 0;
@@ -197,7 +197,6 @@ fn page_locked_memory() {
             expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);
             expect(cuda.cuMemHostRegister(at, 0, 0), 1);
         }
-        let _ = context;
     });
 }
 
