@@ -2,13 +2,15 @@
 
 #![cfg(target_os = "linux")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Prints the missing requirement, and returns from the test.
+/// Prints the missing requirement directly to the standard error stream, because the test harness would hide the output
+/// of a passing test, and returns from the test.
 macro_rules! skip {
     ($($arg:tt)*) => {{
-        eprintln!("needs {}", format_args!($($arg)*));
+        _ = writeln!(std::io::stderr(), "needs {}", format_args!($($arg)*));
         return;
     }};
 }

@@ -192,11 +192,18 @@ impl From<(u32, u32, u32)> for Dim {
     }
 }
 
+/// Prints that the test needs something that is missing here, directly to the standard error stream: the test harness
+/// would hide the output of a passing test.
+fn needs(missing: &str) {
+    use std::io::Write as _;
+    _ = writeln!(std::io::stderr(), "needs {missing}");
+}
+
 /// Returns true if kernels can be compiled for this CPU. Otherwise prints what the test needs.
 fn can_compile() -> bool {
     let can = Isa::available().any(|isa| isa == Isa::Wide);
     if !can {
-        println!("needs a CPU for which kernels are compiled");
+        needs("a CPU for which kernels are compiled");
     }
     can
 }

@@ -36,8 +36,7 @@ fn is_tracked() -> bool {
 #[test]
 fn a_launch_leaves_no_upper_half_in_use() {
     if !is_tracked() {
-        println!("needs a CPU that reports the use of upper halves");
-        return;
+        return super::needs("a CPU that reports the use of upper halves");
     }
     on_each_isa(|isa| {
         let mut bench = Bench::file("vector_add", isa);
