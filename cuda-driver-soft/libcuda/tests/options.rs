@@ -128,7 +128,7 @@ fn a_report_that_cannot_be_read_is_an_error() {
 /// `cargo install` copies the program only.
 #[test]
 fn an_installed_program_says_where_the_library_belongs() {
-    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed");
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("installed-{}", std::process::id()));
     let (bin, lib) = (root.join("bin"), root.join("lib/soft-cuda"));
     _ = std::fs::remove_dir_all(&root);
     std::fs::create_dir_all(&bin).unwrap();
@@ -152,4 +152,5 @@ fn an_installed_program_says_where_the_library_belongs() {
     assert_eq!(folder.canonicalize().unwrap(), lib.canonicalize().unwrap());
     // Programs may look for either name.
     assert_eq!(std::fs::read(lib.join("libcuda.so")).unwrap(), b"the library");
+    std::fs::remove_dir_all(&root).unwrap();
 }
