@@ -144,6 +144,7 @@ fn attributes_of_launches() {
     is!(c, 0, cuGraphKernelNodeSetAttribute(a, priority, &raw const value));
     is!(c, 0, cuGraphKernelNodeCopyAttributes(b, a));
     assert_eq!([get(a, priority), get(b, priority)], [(0, -3); 2]);
+    // Attributes that a kernel node does not have.
     for id in [0, 3, 6, 7, 11, 12] {
         assert_eq!(get(a, CUlaunchAttributeID(id)).0, 1, "attribute {id}");
     }

@@ -218,6 +218,8 @@ fn the_host_has_no_access_to_memory_of_the_device() {
     ok!(cuMemCreate(&raw mut handle, TWO_MIB, &raw const props, 0));
     ok!(cuMemAddressReserve(&raw mut base, TWO_MIB, 0, 0, 0));
     ok!(cuMemMap(base, TWO_MIB, 0, handle, 0));
+    // The kind of location (0 invalid, 1 a device, 2 the host, 3 a NUMA node, 4 the current NUMA node), the access flags
+    // (3 is read and write), and the code.
     for (kind, flags, code) in [(0, 3, 1), (1, 3, 0), (2, 3, 801), (3, 3, 801), (4, 3, 1), (2, 0, 0)] {
         let access = CUmemAccessDesc {
             location: location(CUmemLocationType(kind)),

@@ -160,7 +160,8 @@ fn access_policy_windows_of_launches() {
     ok!(cuStreamDestroy(stream));
 }
 
-/// Returns the attribute `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT` (7) or `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`.
+/// Returns an attribute with this event: `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT` (7) or
+/// `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT` (12).
 fn with_event(id: u32, event: CUevent) -> CUlaunchAttribute {
     let mut asked = attribute(id, 0);
     if id == 7 {
