@@ -164,7 +164,8 @@ fn a_device_is_split_into_groups_of_given_sizes() {
     c.is(0, "two groups", code);
     assert_eq!((count(&parts[0]), count(&parts[1]), count(&rest)), (8, 4, all - 12));
 
-    // A size of 0 is found by the driver, with and without results. Nothing is left after a group of all others.
+    // The driver chooses the size of a group of size 0, with and without results. With `BACKFILL`, the group gets all
+    // multiprocessors that are left, so there is no rest.
     for results in [false, true] {
         let mut groups = [group(8, 2, 0), group(0, 2, BACKFILL)];
         let (code, parts, rest) = split(&mut groups, results);

@@ -272,7 +272,7 @@ fn block_sizes() {
     let best = kernel.max_potential_block_size(0, 0).expect("a size");
     assert!(best.threads >= 32 && best.min_grid >= 1, "{best:?}");
     assert_eq!(kernel.max_potential_block_size(0, 128).expect("a size").threads, 128);
-    // More shared memory than a block can have.
+    // More dynamic shared memory than the default limit, 48 KiB.
     let none = kernel.max_potential_block_size(100_000, 0).expect("a size");
     assert_eq!((none.threads, none.min_grid), (0, 0));
 

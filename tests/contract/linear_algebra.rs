@@ -19,7 +19,7 @@ fn same32(label: &str, seen: &[f32], expected: &[f32]) {
         format!("{label}: {} results, expected {}", seen.len(), expected.len())
     });
     for (i, (a, b)) in seen.iter().zip(expected).enumerate() {
-        // All NaNs compare equal: arithmetic of the device returns one NaN; NaNs of the host have signs and payloads.
+        // All NaNs compare equal: the device always returns the same NaN, but NaNs of the host have signs and payloads.
         c.that(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), || {
             format!("{label} {i}: {a}, expected {b}")
         });

@@ -130,7 +130,7 @@ fn unusual_versions_and_flags() {
     c.that(both == per_thread, || {
         format!("flags 3: {both:x?}, expected {per_thread:x?}")
     });
-    // Without an output for the status, too, the call succeeds for a function that is newer than the version.
+    // A function that is newer than the version is no error, even if the caller does not ask for the status.
     for (base, at) in [(c"cuMemAllocAsync", 11000), (c"cuInit", 1000)] {
         let mut pointer = ptr::dangling_mut::<c_void>();
         is!(
