@@ -426,8 +426,8 @@ fn graphs_in_graphs() {
         let moved = s.graph();
         digit!(s, moved, &[], 4);
         let raw = moved.as_raw();
-        let last = outer.root_nodes().expect("nodes")[0];
-        let child = outer.add_owned_child(&[last], moved).expect("a node");
+        let root = outer.root_nodes().expect("nodes")[0];
+        let child = outer.add_owned_child(&[root], moved).expect("a node");
         assert_eq!(child.child_graph().expect("a graph").as_raw(), raw);
     }
 }

@@ -155,12 +155,12 @@ fn interleaved_tensors() {
             let (dims, boxes) = ([40, 5, 4, 3, 2], [16, 3, 2, 2, 2]);
             let mut tensor = Tensor::interleaved(slice, &dims[..rank], &boxes[..rank]);
             tensor.swizzle = swizzle;
-            let at = [[0, 0, 0, 0, 0], [7, 2, 1, 0, 0], [30, 0, 1, 1, 0], [-8, 0, -1, 0, 0]];
-            for at in &at {
+            let places = [[0, 0, 0, 0, 0], [7, 2, 1, 0, 0], [30, 0, 1, 1, 0], [-8, 0, -1, 0, 0]];
+            for at in &places {
                 bench.load(&tensor, &at[..rank], 256);
             }
             tensor.steps[0] = 2;
-            bench.load(&tensor, &at[1][..rank], 0);
+            bench.load(&tensor, &places[1][..rank], 0);
         }
     }
     bench.done();

@@ -277,7 +277,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     types.extend(vectors());
     types.push(of::<Dim3>("dim3"));
     types.extend(structs());
-    let real = types.len();
+    let rust_types = types.len();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let declarations = format!("{vectors_in_c}{STRUCTS}{}", random_structs(&mut types, &mut random));
     let lists: Vec<List> = (0..1000)
@@ -305,7 +305,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     for list in &lists {
         let mut buffer = ParamBuffer::new();
         for &ty in list {
-            if ty < real {
+            if ty < rust_types {
                 (types[ty].push)(&mut buffer);
             } else {
                 buffer.push_bytes(&vec![0; types[ty].size], types[ty].align);
