@@ -31,17 +31,18 @@ impl<T> Pending<T> {
             // An event that was not recorded counts as done, so `drop` must not use it, even if an interposer panics.
             settled: true,
         };
+        let work = Unfinished(&pending.event);
         if let Err(error) = pending.event.record(stream) {
             // The work is queued, but no event marks its end: wait for the stream instead. If that fails, leak the
             // value.
-            let is_done = stream.wait().is_ok();
-            // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
-            let value = is_done.then(|| unsafe { ManuallyDrop::take(&mut pending.value) });
-            if value.is_none() {
-                pending.event.leak_context();
-            }
+            let value = stream.wait().is_ok().then(|| {
+                mem::forget(work);
+                // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
+                unsafe { ManuallyDrop::take(&mut pending.value) }
+            });
             return Err(QueueError { error, value });
         }
+        mem::forget(work);
         pending.settled = false;
         Ok(pending)
     }
@@ -58,10 +59,9 @@ impl<T> Pending<T> {
     #[track_caller]
     pub fn wait(mut self) -> Result<T> {
         self.settled = true;
-        if let Err(error) = self.event.wait() {
-            self.event.leak_context();
-            return Err(error);
-        }
+        let work = Unfinished(&self.event);
+        self.event.wait()?;
+        mem::forget(work);
         // SAFETY: `settled` keeps `drop` from using the value again.
         let value = unsafe { ManuallyDrop::take(&mut self.value) };
         self.event.resume();
@@ -80,6 +80,16 @@ impl<T> Pending<T> {
     }
 }
 
+/// Guard: work before the event may never end, so dropping the guard keeps the event's context alive forever.
+struct Unfinished<'a>(&'a Event);
+
+impl Drop for Unfinished<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.leak_context();
+    }
+}
+
 impl<T> Drop for Pending<T> {
     #[inline]
     fn drop(&mut self) {
@@ -87,14 +97,16 @@ impl<T> Drop for Pending<T> {
             return;
         }
         let Some(dropping) = dropping() else { return };
+        let work = Unfinished(&self.event);
         let waited = self.event.wait();
         let is_done = waited.is_ok();
+        if is_done {
+            mem::forget(work);
+        }
         dropping.done(waited);
         if is_done {
             // SAFETY: the work is done, and the value is not used again.
             unsafe { ManuallyDrop::drop(&mut self.value) };
-        } else {
-            self.event.leak_context();
         }
     }
 }

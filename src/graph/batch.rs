@@ -26,8 +26,9 @@ impl Graph {
     /// Each operation must be valid for its kind. Addresses must be of device memory, or of page-locked host memory.
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, and `CUDA_ERROR_NOT_SUPPORTED` if the device
-    /// does not support them.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, `CUDA_ERROR_NOT_SUPPORTED` if the device does
+    /// not support them, and `CUDA_ERROR_INVALID_CONTEXT` for a [captured](crate::Stream::capture) graph whose context
+    /// is not known.
     #[inline]
     #[doc(alias = "cuGraphAddBatchMemOpNode")]
     #[track_caller]
@@ -67,7 +68,8 @@ impl Node<'_> {
     /// Same as [`Graph::add_memory_operations`].
     ///
     /// # Errors
-    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, or a node of another kind.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for more than 255 operations, or a node of another kind, and
+    /// `CUDA_ERROR_INVALID_CONTEXT` for a [captured](crate::Stream::capture) graph whose context is not known.
     #[inline]
     #[doc(alias = "cuGraphBatchMemOpNodeSetParams")]
     #[track_caller]
@@ -90,7 +92,8 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for another number of operations, operations of other kinds, and a node of
-    /// another kind or graph.
+    /// another kind or graph, and `CUDA_ERROR_INVALID_CONTEXT` for a [captured](crate::Stream::capture) graph whose
+    /// context is not known.
     #[inline]
     #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
     #[track_caller]

@@ -153,7 +153,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for a handle of another graph, a handle that another node uses, no bodies, or
-    /// more than the kind can have, `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current, and a
+    /// more than the kind can have, `CUDA_ERROR_INVALID_CONTEXT` for a borrowed graph if no context is current and for a
+    /// [captured](crate::Stream::capture) graph whose context is not known, and a
     /// [missing-function error](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuGraphAddNode")]

@@ -409,7 +409,8 @@ impl Graph {
     /// data [`cuGraphAddNode`](checked::graph_add_node)). Use it for kinds that have no method of their own.
     ///
     /// # Safety
-    /// Addresses and handles in the parameters must be valid, also whenever the graph runs. A kernel's arguments must
+    /// Addresses and handles in the parameters must be valid, also whenever the graph runs; a null context is the
+    /// current one. The context must live as long as the graph and everything made from it. A kernel's arguments must
     /// match its parameters.
     ///
     /// # Errors

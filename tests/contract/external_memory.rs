@@ -6,9 +6,11 @@ use cuda_driver::sys::*;
 
 #[cfg(target_os = "linux")]
 use crate::blocking::{SHORT, waits};
+#[cfg(target_os = "linux")]
+use crate::child;
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::{child, is, ok};
+use crate::{is, ok};
 
 const TWO_MIB: u64 = 2 << 20;
 
