@@ -12,8 +12,8 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 
 const ROUNDS: u32 = 100_000;
 
-/// Returns the bits after a conversion by `rustc_apfloat`. A NaN becomes `nan` or, without it, keeps the upper bits of
-/// its payload.
+/// Returns the bits after a conversion by `rustc_apfloat`. A NaN becomes `nan`; if that is `None`, it keeps the upper
+/// bits of its payload.
 fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan: Option<u16>) -> u64 {
     let value = S::from_bits(bits.into()).convert_r(apfloat_mode(rnd), &mut false).value;
     match nan {
@@ -26,7 +26,7 @@ fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan:
 fn float_to_float() {
     let mut random = Random::new();
     for _ in 0..ROUNDS {
-        // Few random exponents of f64 are in the ranges of f16 and of f32, so one more number is often in each of them.
+        // Few random numbers of f64 are in the ranges of f16 and of f32, so two more are drawn in or near these ranges.
         let wide = random.float(64, 52, 0);
         let exponent = 1023 - 14 + random.next() % 30;
         let in_f16_range = random.float(64, 52, exponent << 52);

@@ -195,10 +195,10 @@ fn roots_are_correctly_rounded() {
                 let r = sqrt_f64(b, rnd);
                 let e = (r.to_bits() >> 52) as i32 - 1075;
                 let significand = u128::from(r.to_bits() & ((1 << 52) - 1) | 1 << 52);
-                let half = 2f64.powi(-e);
+                let scale = 2f64.powi(-e);
                 root_is(
                     rnd,
-                    (b * half * half) as u128,
+                    (b * scale * scale) as u128,
                     significand,
                     &format!("{:016x}", b.to_bits()),
                 );

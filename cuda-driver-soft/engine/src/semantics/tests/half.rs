@@ -108,7 +108,7 @@ fn arithmetic_against_apfloat() {
 }
 
 #[test]
-fn uniformly_random_pairs() {
+fn uniformly_random_operands() {
     let mut random = Random::new();
     for _ in 0..ROUNDS {
         let bits = random.next();
@@ -189,11 +189,11 @@ fn modifiers() {
     assert_eq!(fma_f16(0x0001, 0x7000, 0x8000, true, false, false, false), 0);
     assert_eq!((neg_f16(0x0001, true), abs_f16(0x8001, true)), (0x8000, 0));
     assert!(compare_f16(Compare::Eq, 1, 0x8000, true) && !compare_f16(Compare::Eq, 1, 0x8000, false));
-    // .sat replaces NaN by 0.
+    // .sat limits to 0 … 1, and replaces NaN by 0.
     assert_eq!(add_f16(0x7e00, 0, false, true), 0);
     assert_eq!(mul_f16(0x4000, 0x4000, false, true), 0x3c00);
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, true, false, false), 0);
-    // .relu keeps NaN. .oob returns zero.
+    // .relu replaces negative numbers by 0, and keeps NaN. .oob returns 0 if a factor is out of bounds.
     assert_eq!(fma_f16(0x4000, 0xc000, 0, false, false, true, false), 0);
     assert_eq!(fma_f16(0xfe00, 0x4000, 0, false, false, true, false), NAN_HALF);
     assert_eq!(fma_f16(0xfff7, 0x4000, 0x4000, false, false, false, true), 0);

@@ -30,7 +30,7 @@ impl Random {
     }
 
     /// Returns the bits of a floating-point number of this width, with `fraction` fraction bits. All classes of numbers
-    /// occur. The exponent is often near the one of `near`, and the fraction often has few bits or long runs, so that
+    /// occur. The exponent is often near that of `near`, and the fraction often has few bits or long runs, so that
     /// sums cancel and products are ties.
     pub(crate) fn float(&mut self, width: u32, fraction: u32, near: u64) -> u64 {
         let exponent_bits = width - 1 - fraction;
