@@ -142,8 +142,8 @@ fn values_that_grow_from_lane_to_lane() {
         "sub.u32 %r9, %r2, %r0; mad.wide.u32 %rd9, %r2, %r9, %rd5;",
         "or.b64 %rd9, %rd2, 5; shr.s64 %rd9, %rd9, 3;",
     ];
-    let with_sign = [0, 1, 5, 100, 0x7fff_ff00, 0x8000_0000, 0xffff_fff0, 0xffff_fa00];
-    for a in with_sign {
+    let values = [0, 1, 5, 100, 0x7fff_ff00, 0x8000_0000, 0xffff_fff0, 0xffff_fa00];
+    for a in values {
         let b = u64::from(a) << 32 | u64::from(a);
         for (list, is_wide) in [(&narrow[..], false), (&wide[..], true)] {
             for instruction in list {
@@ -270,6 +270,7 @@ fn narrow_numbers_and_vectors() {
             sub.u64 %rd9, %rd9, %rd15; cvt.u32.u64 %r18, %rd9; st.global.v2.u32 [%rd3], {{%r18, %r12}};
             st.global.v4.u8 [%rd3+4], {{%h0, %h1, %h2, %h3}}; st.global.v2.u16 [%rd3], {{%h1, %h0}};",
         );
+        // With the guarded move, threads from 1000 on read at offsets that wrap, so that they stay in the input.
         if step.abs() * 3000 < 65_000 {
             buffers.run(&body.replace("@!%p2 mov.u64 %rd13, %rd11;", ""), 0, 0);
         }

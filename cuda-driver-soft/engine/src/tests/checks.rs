@@ -110,7 +110,7 @@ fn every_error_is_found_at_its_line_and_nothing_in_right_kernels() {
             let wrong = case.name.ends_with("_wrong");
             assert_eq!(wrong, !case.lines.is_empty(), "{}", case.name);
             pairs += u32::from(wrong);
-            // Because of a race, a thread may also read memory before it is written, at the same line.
+            // A race can also cause a read of uninitialised memory at the same line.
             let at_its_line = |f: &Finding| f.places.iter().any(|p| case.lines.contains(&p.line()));
             if wrong != found.iter().any(|f| f.check == check) || !found.iter().all(at_its_line) {
                 let wanted = &case.lines;

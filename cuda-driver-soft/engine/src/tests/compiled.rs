@@ -286,8 +286,8 @@ fn misaligned_after_a_narrow_access() {
     }
 }
 
-/// Addresses of local memory that grow by less than the size of the access from lane to lane. Only that of the first
-/// lane of a group is known to be aligned.
+/// Addresses of local memory that grow from lane to lane by at most the size of the access. Only that of the first lane
+/// of a group is known to be aligned.
 #[test]
 fn misaligned_lanes_in_local_memory() {
     for (access, step) in [("u32", 1), ("u32", 2), ("u64", 4), ("u32", 4)] {

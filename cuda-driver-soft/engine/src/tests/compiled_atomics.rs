@@ -13,7 +13,7 @@ const LOAD: &str = "ld.global.u32 %r10, [%rd6]; ld.global.u64 %rd10, [%rd6+8];";
 fn check(body: &str) {
     let body = format!("{LOAD} {body}");
     same_in(&BLOCKS, &body);
-    // Each form must be compiled. Results do not depend on the order of threads, so groups do not meet.
+    // Each form must have machine code. The order of threads does not matter, so each group runs it on its own.
     if can_compile() {
         for lanes in [8, 16] {
             let (counts, _) = counts(&body, Engine::Compiled { lanes });

@@ -14,8 +14,8 @@ const STORE: &str = "
     mov.u32 %r12, part; shl.b32 %r11, %r8, 2; add.u32 %r11, %r11, %r12; mov.u32 %r10, %r8;
     ld.global.u32 %r13, [%rd6]; st.shared.u32 [%r11], %r13; bar.sync 0;";
 
-/// Adds the number of the next thread to that of each thread, in `%r14` rounds with two barriers each. The last
-/// instruction of a round is a barrier.
+/// Adds three times the number of the next thread to that of each thread, in `%r14` rounds with two barriers each. A
+/// round ends with a barrier and the jump to the next one.
 const ROUNDS: &str = "
     mov.u32 %r15, 0;
     add.u32 %r16, %r10, 1; rem.u32 %r16, %r16, %r9; shl.b32 %r16, %r16, 2; add.u32 %r16, %r16, %r12;
@@ -34,7 +34,7 @@ fn rounds_with_barriers_give_the_same_results() {
 
 #[test]
 fn warps_part_after_some_barriers() {
-    // From round 2 on, some lanes of the second warp go another way, on which the code leaves.
+    // In round 2, some lanes of every second warp take another path, on which they leave the code.
     let parts = "
         setp.eq.u32 %p3, %r15, 2; and.b32 %r19, %r10, 35; setp.eq.and.u32 %p3, %r19, 33, %p3; @!%p3 bra SAME;
         ld.volatile.shared.u32 %r20, [%r11]; activemask.b32 %r21; add.u32 %r20, %r20, %r21;
@@ -50,7 +50,7 @@ fn warps_part_after_some_barriers() {
 
 #[test]
 fn a_fault_after_some_barriers_has_the_same_report() {
-    // Thread 37 of each block, or 5 if there is none, loads at an invalid address in round 3.
+    // Lane 5 of each warp loads at an invalid address in round 3.
     let faults = "
         setp.eq.u32 %p3, %r15, 3; and.b32 %r19, %r10, 31; setp.eq.and.u32 %p3, %r19, 5, %p3;
         selp.b64 %rd9, 0x10000000000, 0, %p3; add.u64 %rd9, %rd9, %rd6; ld.global.u32 %r20, [%rd9];
@@ -75,7 +75,7 @@ fn phases_count_as_many_instructions_as_in_the_interpreter() {
     if !can_compile() {
         return;
     }
-    // More rounds than a block may run without a break.
+    // The last two run more rounds than a block may run without a break.
     for (rounds, block) in [(3, (64, 1)), (40, (256, 1)), (3_000, (256, 1)), (3_000, (32, 2))] {
         let body = format!("{STORE} mov.u32 %r14, {rounds}; {ROUNDS} {RESULT}");
         let (want, _) = counts_in(block, &body, Engine::Interpreter);
@@ -102,7 +102,7 @@ fn blocks_are_interrupted_between_two_phases() {
     let mut bench = Bench::text(&kernel(&body), Isa::Wide);
     let numbers: Vec<u32> = (0..4 * THREADS).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let input = bench.put(&numbers, u32::to_le_bytes);
-    // Each piece is the number of instructions after which the block is interrupted.
+    // The block is interrupted after about `piece` instructions.
     let mut results = |engine: Engine, piece: u64| {
         let out = bench.put(&vec![!0_u64; THREADS as usize], u64::to_le_bytes);
         let args = arguments(out, input, THREADS);

@@ -15,7 +15,7 @@ const STORE: &str = "cvt.u64.u32 %rd9, %r12; selp.b64 %rd10, 0x100000000, 0, %p2
 fn check(operation: &str) {
     let body = format!("{LOAD} mov.u32 %r12, 9; setp.eq.u32 %p2, %r12, 0; {operation} {STORE}");
     same_in(&BLOCKS, &body);
-    // Each form must be compiled: for whole warps, nothing runs outside of compiled code.
+    // Whole warps must stay in compiled code, which calls the interpreter for operations without machine code.
     if can_compile() {
         let (Counts { all, compiled, .. }, warps) = counts(&body, Engine::Compiled { lanes: 16 });
         // The end of each warp does not count as compiled.

@@ -98,7 +98,7 @@ fn loops_that_lanes_leave_one_by_one() {
     same_in(
         &[(64, 1)],
         &format!(
-            "{LOAD} and.b32 %r13, %r12, 7; mul.lo.u32 %r13, %r13, 400; 
+            "{LOAD} and.b32 %r13, %r12, 7; mul.lo.u32 %r13, %r13, 400;
             round: mad.lo.u32 %r20, %r20, 3, %r11; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, %r13; @%p1 bra round; {STORE}"
         ),
     );

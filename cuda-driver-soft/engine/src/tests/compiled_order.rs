@@ -130,7 +130,7 @@ fn lanes_exchange_values_without_a_barrier() {
 #[test]
 fn one_lane_stores_for_all() {
     // `%r21` is the address of one word for each warp, and `%p1` is true in the lane that stores.
-    let last = |lane: u32| {
+    let prepare = |lane: u32| {
         format!(
             "{WORDS} mov.u32 %r22, 0; {OTHER} and.b32 %r25, %r8, 31; setp.eq.u32 %p1, %r25, {lane};
             mad.lo.u32 %r26, %r10, 3, 1;"
@@ -144,7 +144,7 @@ fn one_lane_stores_for_all() {
             "mov.u32 %r14, 0; round: add.u32 %r26, %r26, %r12; @%p1 st.shared.u32 [%r21], %r26;
             ld.shared.u32 %r12, [%r21]; add.u32 %r14, %r14, 1; setp.lt.u32 %p2, %r14, %r2; @%p2 bra round;",
         ] {
-            check(&format!("{} {store} ld.shared.u32 %r12, [%r21];", last(lane)));
+            check(&format!("{} {store} ld.shared.u32 %r12, [%r21];", prepare(lane)));
         }
     }
 }

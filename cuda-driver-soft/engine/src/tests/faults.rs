@@ -78,7 +78,7 @@ fn freed_memory() {
 }
 
 #[test]
-fn shared_memory_has_its_own_code() {
+fn an_address_past_the_window_of_shared_memory_has_its_own_code() {
     let mut bench = Bench::file("faults", Isa::best());
     let out = bench.bytes(4096);
     let index = u32::MAX / 8;

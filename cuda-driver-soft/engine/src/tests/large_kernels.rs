@@ -1,4 +1,4 @@
-//! Tests of the compiler with kernels that once took it a time that is quadratic in their length: minutes in these
+//! Tests of the compiler with long kernels, for which it once took a time quadratic in their length: minutes in these
 //! tests. The compiler accepts kernels of up to 8,192 instructions.
 
 use super::can_compile;

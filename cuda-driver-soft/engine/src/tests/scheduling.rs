@@ -98,7 +98,8 @@ fn a_spin_lock_inside_a_warp() {
 
 #[test]
 fn a_warp_that_spins_lets_others_run_soon() {
-    // Warp 0 holds the lock while it waits for the other warps in turn: each of these adds its rounds at word 1.
+    // Warp 0 holds the lock until the last warp arrives at barrier 1. The warps between them spin, and add the numbers
+    // of their rounds to word 1.
     let got = words(
         ".visible .entry k(.param .u64 out) {
             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
@@ -136,7 +137,7 @@ fn a_warp_that_spins_lets_others_run_soon() {
         256,
         2,
     );
-    // With as many rounds as a warp runs without such accesses, this was over 6000.
+    // With the longer turns of warps that need not wait for others, this was over 6000.
     assert!(got[1] < 2000, "the warps spun {} times", got[1]);
 }
 
@@ -179,9 +180,9 @@ fn warps_and_blocks_wait_for_each_other() {
 
 #[test]
 fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
-    // Each block waits for the block after it, or for the block before it. If a round of all blocks let only one block
-    // continue, while each of the others ran as long as a block may that waits, the launch would take more than 32
-    // million instructions. Two rounds are enough.
+    // Each block waits for the block after it, or for the block before it. If only one block made progress in each
+    // round of all blocks, while each of the others ran as long as a waiting block may, the launch would take more than
+    // 32 million instructions. Two rounds are enough.
     const BLOCKS: u32 = 32;
     const PATIENCE: u64 = 65_536;
     for (step, last) in [("add", BLOCKS - 1), ("sub", 0)] {

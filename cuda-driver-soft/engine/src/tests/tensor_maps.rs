@@ -1,4 +1,4 @@
-//! Tests of tensor copies whose maps no encoder has written: kernels can change each field of a map.
+//! Tests of tensor copies with maps that no encoder would write: kernels can change each field of a map.
 
 use super::{Arg, Bench};
 use crate::Isa;

@@ -13,9 +13,9 @@ const EDGE: u32 = 16;
 /// The bytes of a tile, which is a row.
 const TILE: u64 = 4 * EDGE as u64;
 
-/// Runs a kernel of one thread that reads a texture of floats, of which only the first row has memory, at texel 5 of
-/// the row `y`. With `linear`, texels are filtered; with `faults`, a read of a texel without memory is a fault. Returns
-/// the first component of the result and the predicate, or the text of the fault.
+/// Runs a kernel of one thread that reads texel 5 of row `y` of a texture of floats, of which only the first row has
+/// memory. If `linear` is true, texels are filtered; if `faults` is true, a read of a texel without memory is a fault.
+/// Returns the first component of the result and the predicate, or the text of the fault.
 fn read(instruction: &str, y: f32, linear: bool, faults: bool) -> Result<(f32, bool), String> {
     read_from(TextureShape::D2, instruction, y, linear, faults)
 }
@@ -96,7 +96,7 @@ fn read_from(
 
 const FLOAT: &str = "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";
 const WHOLE: &str = "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}|%p, [%t, {%r1, %r2}];";
-/// Reads face 0 with the texel 5 and the row that `y` names, from 1 for its upper end to -1 for the lower one.
+/// Reads texel 5 of a row of face 0. `y` goes from 1 at the upper end of the face to -1 at the lower end.
 const CUBE: &str = "mov.f32 %x, 0f3f800000; mov.f32 %f2, 0f3ea00000; mov.f32 %f3, 0f00000000;\n\
     tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y, %f2, %f3}];";
 const GATHER: &str = "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p, [%t, {%x, %y}];";

@@ -25,7 +25,7 @@ fn is_tracked() -> bool {
     // SAFETY: the CPU has AVX. The compiler uses no upper halves here, as this code is not compiled for AVX.
     unsafe { asm!("vzeroupper") };
     let clean = !in_use();
-    // SAFETY: as above; the lower half is named.
+    // SAFETY: as above; the register that changes is declared.
     unsafe { asm!("vpcmpeqd xmm0, xmm0, xmm0", "vinsertf128 ymm0, ymm0, xmm0, 1", out("xmm0") _) };
     let dirty = in_use();
     // SAFETY: as above.

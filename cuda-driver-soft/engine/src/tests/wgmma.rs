@@ -421,7 +421,6 @@ fn products_of_eight_bit_floats() {
         };
         if bits & 0x80 != 0 { -magnitude } else { magnitude }
     }
-    let text = ".f32.e4m3.e5m2";
     let mut image = vec![0u8; 2 * HALF];
     let (a, b) = (along_k(128, 0, 1024), along_k(32, 0, 256));
     let mut expected = vec![0.0f32; 64 * 8];
@@ -440,7 +439,7 @@ fn products_of_eight_bit_floats() {
         }
     }
     let case = Case {
-        types: text,
+        types: ".f32.e4m3.e5m2",
         bits: 8,
         k: 32,
         n: 8,
@@ -448,7 +447,7 @@ fn products_of_eight_bit_floats() {
         b,
         ..F16
     };
-    let text = super::wgmma::text(&case, 4);
+    let text = text(&case, 4);
     on_each_isa(|isa| {
         let mut bench = Bench::text(&text, isa);
         let input = bench.put(&image, |byte: u8| [byte]);
