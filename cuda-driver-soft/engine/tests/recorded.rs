@@ -6,6 +6,8 @@
 #[allow(dead_code)]
 #[path = "../examples/referee/forms/mod.rs"]
 mod forms;
+#[path = "../../../tests/common/needs.rs"]
+mod needs;
 #[path = "../src/semantics/tests/random.rs"]
 mod random;
 
@@ -52,6 +54,6 @@ fn results_match_the_gpus() {
         "the number of forms in the file has changed: update `RECORDED` if that is intended"
     );
     for text in forms.keys() {
-        println!("not recorded yet, which needs a GPU: {text}");
+        needs::needs(&format!("a GPU to record the results of {text}"));
     }
 }

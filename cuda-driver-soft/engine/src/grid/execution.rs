@@ -34,7 +34,7 @@ pub enum Progress {
 /// Instructions that a cluster runs before another one may start: the cluster may be waiting for that one.
 const PATIENCE: u64 = 1 << 22;
 /// [`PATIENCE`] for a kernel whose blocks see stores of other blocks.
-const SPIN_PATIENCE: u64 = 1 << 16;
+pub(crate) const SPIN_PATIENCE: u64 = 1 << 16;
 /// [`PATIENCE`] for a cooperative launch of such a kernel: all its blocks start anyway, and most wait repeatedly for
 /// the whole grid.
 const COOPERATIVE_PATIENCE: u64 = 1 << 11;

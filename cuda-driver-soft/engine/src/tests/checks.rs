@@ -1,9 +1,9 @@
 //! Tests of the checkers, most of them with pairs of a right and a wrong kernel: the checkers must find the error at
 //! its line, and nothing in the right kernel.
 
-use super::{Arg, Bench};
+use super::{Arg, Bench, list};
+use crate::Isa;
 use crate::check::{Checker, Checks, Finding, Place, footprint_of_launch};
-use crate::{Isa, Launch, Options, Progress};
 
 /// Number of 32-bit words in each of the three buffers of a kernel.
 const WORDS: u32 = 4096;
@@ -52,27 +52,12 @@ fn findings(file: &str, case: &Case, checks: Checks) -> Vec<Finding> {
     let input = bench.put(&words(|i| i), u32::to_le_bytes);
     let output = bench.bytes(u64::from(WORDS) * 4);
     let zero = bench.put(&words(|_| 0), u32::to_le_bytes);
-    let options = Options {
-        observers: checker.observers(),
-        ..Options::default()
-    };
-    let kernel = bench.program.kernel(&case.name).unwrap();
-    let mut params = vec![0; kernel.param_bytes() as usize];
-    for ((offset, size), arg) in kernel.params().zip([input, output, zero]) {
-        params[offset as usize..(offset + size) as usize].copy_from_slice(&arg.to_le_bytes());
-    }
-    let launch = Launch {
-        kernel: kernel.clone(),
-        grid: [case.grid, 1, 1],
-        block: [case.block, 1, 1],
-        dynamic_shared: 0,
-        params: params.into(),
-        options,
-    };
-    let execution = launch.start();
-    while execution.work(u64::MAX) != Progress::Finished {}
+    let args = [input, output, zero].map(Arg::U64);
+    let mut launch = bench.launch(&case.name, case.grid, case.block, &args);
+    launch.options.observers = checker.observers();
+    let execution = Bench::run(launch);
     if let Some(fault) = execution.fault() {
-        checker.add_fault(&fault, &kernel);
+        checker.add_fault(&fault, &execution.launch().kernel);
     }
     checker.findings()
 }
@@ -254,8 +239,7 @@ fn a_load_before_a_compare_and_swap_of_its_address_does_not_race() {
 /// Returns a kernel whose warp stores a matrix of 1024 bytes to shared memory with `wmma`. After `between`, the lanes
 /// read one word each of the 128 bytes from offset `first` on.
 fn matrix_in_shared_memory(between: &str, first: u32) -> String {
-    let registers = |class: &str| (0..8).map(|i| format!("%{class}{i}")).collect::<Vec<_>>().join(", ");
-    let stored = registers("f");
+    let stored = list("f", 8);
     format!(
         "
         .version 7.0

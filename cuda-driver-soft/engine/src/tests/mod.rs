@@ -23,6 +23,8 @@ mod kernels;
 mod large_kernels;
 mod matrix;
 mod ncu;
+#[path = "../../../../tests/common/needs.rs"]
+mod needs;
 mod observe;
 mod operands;
 mod scheduling;
@@ -43,7 +45,7 @@ mod wgmma;
 use crate::memory::{AllocationKind, address_space};
 use crate::{Execution, Isa, Launch, Options, Program, Progress};
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// A loaded program and device memory, which is freed on drop.
 struct Bench {
@@ -122,6 +124,7 @@ impl Bench {
             .kernel(kernel)
             .unwrap_or_else(|| panic!("no kernel {kernel}"));
         assert_eq!(kernel.unsupported(), None);
+        assert_eq!(args.len(), kernel.params().count(), "arguments of {}", kernel.name());
         let mut params = vec![0; kernel.param_bytes() as usize];
         for ((offset, size), arg) in kernel.params().zip(args) {
             let bytes = match arg {
@@ -161,6 +164,23 @@ impl Bench {
         let execution = Self::run(self.launch(kernel, grid, block, args));
         assert_eq!(execution.fault().map(|f| f.to_string()), None);
     }
+
+    /// Runs `k(u64 out)` with each instruction set of this CPU, in slices of about this many instructions. Returns
+    /// `count` words of `out`, which must be the same with all of them.
+    fn words(text: &str, grid: u32, block: u32, count: usize, slice: u64) -> Vec<u32> {
+        let mut all: Vec<Vec<u32>> = Vec::new();
+        on_each_isa(|isa| {
+            let mut bench = Bench::text(text, isa);
+            let out = bench.put(&vec![0; count], u32::to_le_bytes);
+            let execution = bench.launch("k", grid, block, &[Arg::U64(out)]).start();
+            while execution.work(slice) != Progress::Finished {}
+            assert_eq!(execution.fault().map(|f| f.to_string()), None);
+            let got = bench.get(out, count, u32::from_le_bytes);
+            assert_eq!(got, *all.first().unwrap_or(&got), "{isa:?}");
+            all.push(got);
+        });
+        all.swap_remove(0)
+    }
 }
 
 impl Drop for Bench {
@@ -192,18 +212,12 @@ impl From<(u32, u32, u32)> for Dim {
     }
 }
 
-/// Prints that the test needs something that is missing here, directly to the standard error stream: the test harness
-/// would hide the output of a passing test.
-fn needs(missing: &str) {
-    use std::io::Write as _;
-    _ = writeln!(std::io::stderr(), "needs {missing}");
-}
-
-/// Returns true if kernels can be compiled for this CPU. Otherwise prints what the test needs.
+/// Returns true if kernels can be compiled for this CPU. Otherwise prints, once, what the tests need.
 fn can_compile() -> bool {
+    static SAID: Once = Once::new();
     let can = Isa::available().any(|isa| isa == Isa::Wide);
     if !can {
-        needs("a CPU for which kernels are compiled");
+        SAID.call_once(|| needs::needs("a CPU for which kernels are compiled"));
     }
     can
 }

@@ -1,6 +1,7 @@
 //! Divergence, barriers, collective instructions, threads that wait for one another, and budgets of instructions.
 
-use super::{Arg, Bench, on_each_isa};
+use super::{Arg, Bench};
+use crate::grid::execution::SPIN_PATIENCE;
 use crate::{Engine, FaultKind, Isa, LaneState};
 
 fn module(body: &str) -> String {
@@ -9,18 +10,7 @@ fn module(body: &str) -> String {
 
 /// Runs `k(u64 out)` and returns `count` words of `out`.
 fn words(ptx: &str, grid: u32, block: u32, count: usize) -> Vec<u32> {
-    let mut results = Vec::new();
-    on_each_isa(|isa| {
-        let mut bench = Bench::text(&module(ptx), isa);
-        let out = bench.bytes(4 * count as u64);
-        bench.run_well("k", grid, block, &[Arg::U64(out)]);
-        let got = bench.get(out, count, u32::from_le_bytes);
-        if let Some(before) = results.first() {
-            assert_eq!(before, &got, "the instruction sets give different words");
-        }
-        results.push(got);
-    });
-    results.swap_remove(0)
+    Bench::words(&module(ptx), grid, block, count, u64::MAX)
 }
 
 /// Runs `k(u64 out)`, which must fault, and returns the fault.
@@ -184,7 +174,6 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
     // round of all blocks, while each of the others ran as long as a waiting block may, the launch would take more than
     // 32 million instructions. Two rounds are enough.
     const BLOCKS: u32 = 32;
-    const PATIENCE: u64 = 65_536;
     for (step, last) in [("add", BLOCKS - 1), ("sub", 0)] {
         let body = format!(
             ".visible .entry k(.param .u64 out) {{
@@ -210,7 +199,7 @@ fn chains_of_blocks_end_within_a_budget_that_is_linear_in_their_length() {
         let mut bench = Bench::text(&module(&body), Isa::best());
         let out = bench.bytes(u64::from(BLOCKS) * 4);
         let mut launch = bench.launch("k", BLOCKS, 1, &[Arg::U64(out)]);
-        launch.options.budget = Some(2 * u64::from(BLOCKS) * PATIENCE);
+        launch.options.budget = Some(2 * u64::from(BLOCKS) * SPIN_PATIENCE);
         assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None, "{step}");
         let got = bench.get(out, BLOCKS as usize, u32::from_le_bytes);
         let wanted: Vec<u32> = (0..BLOCKS).map(|i| last.abs_diff(i) + 1).collect();

@@ -1,35 +1,26 @@
 //! Instructions of whole warps whose lanes arrive one after the other, operations that count as many instructions, and
 //! the cluster's barrier.
 
-use super::{Arg, Bench, on_each_isa};
+use super::{Arg, Bench};
 use crate::{Fault, FaultKind, Isa};
 
-fn bench(body: &str, isa: Isa) -> Bench {
-    let text = format!(
+fn text(body: &str) -> String {
+    format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
         .visible .entry k(.param .u64 out) {{\n\
         .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<4>; .shared .align 8 .b32 flag[4];\n\
         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n\
         mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;\n{body}\nret; }}"
-    );
-    Bench::text(&text, isa)
+    )
 }
 
 /// Runs a block of `threads` threads, and returns the word that each of them stores to `[%rd1]`.
 fn run(body: &str, threads: u32) -> Vec<u32> {
-    let mut all = Vec::new();
-    on_each_isa(|isa| {
-        let mut bench = bench(body, isa);
-        let out = bench.bytes(4 * u64::from(threads));
-        bench.run_well("k", 1, threads, &[Arg::U64(out)]);
-        all.push(bench.get(out, threads as usize, u32::from_le_bytes));
-    });
-    assert!(all.windows(2).all(|w| w[0] == w[1]));
-    all.swap_remove(0)
+    Bench::words(&text(body), 1, threads, threads as usize, u64::MAX)
 }
 
 fn fault(body: &str, threads: u32, budget: u64) -> Fault {
-    let mut bench = bench(body, Isa::best());
+    let mut bench = Bench::text(&text(body), Isa::best());
     let out = bench.bytes(4096);
     let mut launch = bench.launch("k", 1, threads, &[Arg::U64(out)]);
     launch.options.budget = Some(budget);

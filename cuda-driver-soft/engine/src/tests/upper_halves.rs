@@ -1,7 +1,7 @@
 //! The upper halves of vector registers: a launch must leave none in use, because that makes SSE instructions of other
 //! code slower on some CPUs.
 
-use super::{Arg, Bench, on_each_isa};
+use super::{Arg, Bench, needs, on_each_isa};
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 
@@ -36,7 +36,8 @@ fn is_tracked() -> bool {
 #[test]
 fn a_launch_leaves_no_upper_half_in_use() {
     if !is_tracked() {
-        return super::needs("a CPU that reports the use of upper halves");
+        needs::needs("a CPU that reports the use of upper halves");
+        return;
     }
     on_each_isa(|isa| {
         let mut bench = Bench::file("vector_add", isa);

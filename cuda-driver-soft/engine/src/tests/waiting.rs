@@ -1,32 +1,24 @@
 //! Threads that wait for other threads in all kinds of loops, and kernels that never end.
 
-use super::{Arg, Bench, on_each_isa};
+use super::{Arg, Bench};
 use crate::{Execution, Fault, FaultKind, Isa, Progress};
 
-fn bench(body: &str, isa: Isa) -> Bench {
-    Bench::text(&format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}"), isa)
+fn module(body: &str) -> String {
+    format!(".version 8.0\n.target sm_90\n.address_size 64\n{body}")
 }
 
-/// Runs `k(u64 out)` in slices, as the driver does, with each instruction set of this CPU. Returns the first four words
-/// of `out`, which must not depend on the instruction set.
+fn bench(body: &str) -> Bench {
+    Bench::text(&module(body), Isa::best())
+}
+
+/// Runs `k(u64 out)` in slices, as the driver does, and returns the 16 words of `out`.
 fn run(body: &str, grid: u32, block: u32) -> Vec<u32> {
-    let mut results = Vec::new();
-    on_each_isa(|isa| {
-        let mut bench = bench(body, isa);
-        let out = bench.bytes(64);
-        let execution = bench.launch("k", grid, block, &[Arg::U64(out)]).start();
-        while execution.work(1 << 16) != Progress::Finished {}
-        assert_eq!(execution.fault().map(|f| f.to_string()), None);
-        results.push(bench.get(out, 4, u32::from_le_bytes));
-    });
-    let first = results.swap_remove(0);
-    assert!(results.iter().all(|result| *result == first), "{first:?} {results:?}");
-    first
+    Bench::words(&module(body), grid, block, 16, 1 << 16)
 }
 
 /// Runs `k(u64 out)` with a budget, and returns the fault that must end it.
 fn fault(body: &str, grid: u32, block: u32, budget: u64) -> Fault {
-    let mut bench = bench(body, Isa::best());
+    let mut bench = bench(body);
     let out = bench.bytes(64);
     let mut launch = bench.launch("k", grid, block, &[Arg::U64(out)]);
     launch.options.budget = Some(budget);
@@ -134,7 +126,7 @@ fn the_order_of_warps_does_not_depend_on_slices() {
         E:  ret;
         }";
     let orders = [u64::MAX, 1 << 16, 5_000, 700].map(|piece| {
-        let mut bench = bench(text, Isa::best());
+        let mut bench = bench(text);
         let out = bench.bytes(64 * 4 * 4);
         let execution = bench.launch("k", 64, 128, &[Arg::U64(out)]).start();
         while execution.work(piece) != Progress::Finished {}
@@ -243,7 +235,7 @@ fn a_block_does_not_wait_for_a_failed_block() {
             ret;
         }";
     for slice in [1 << 16, u64::MAX] {
-        let mut bench = bench(text, Isa::best());
+        let mut bench = bench(text);
         let out = bench.bytes(64);
         let mut launch = bench.launch("k", 5, 32, &[Arg::U64(out)]);
         launch.options.budget = None;
@@ -272,7 +264,7 @@ fn an_earlier_fault_replaces_a_later_one() {
             ld.global.u32 %r2, [%rd1];
             ret;
         }";
-    let bench = bench(text, Isa::best());
+    let bench = bench(text);
     let execution = bench.launch("k", 2, 1, &[Arg::U64(0)]).start();
     while execution.work(1 << 16) != Progress::Finished {}
     let fault = execution.fault().expect("a fault");
@@ -291,7 +283,7 @@ fn a_block_without_memory_starts_when_others_have_finished() {
             st.global.u32 [%rd1], 7;
             ret;
         }";
-    let mut bench = bench(text, Isa::best());
+    let mut bench = bench(text);
     let out = bench.bytes(32);
     let begin = |execution: &Execution| match execution.started.queue.take("k", 1, 0) {
         Some(Taken::New(numbers, alone)) => Some((numbers.start, alone)),
