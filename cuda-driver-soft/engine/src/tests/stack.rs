@@ -77,13 +77,14 @@ fn a_full_stack_faults() {
     // An access after the end of the allocation faults.
     let text = format!(
         "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 %rd<4>; .reg .b32 %r<2>;
-            alloca.u64 %rd1, 100; ld.local.u32 %r1, [%rd1+96]; ld.local.u32 %r1, [%rd1+100]; ret; }}"
+            alloca.u64 %rd1, 100; ld.local.u32 %r1, [%rd1+96];
+            ld.local.u32 %r1, [%rd1+100]; ret; }}"
     );
     let mut bench = Bench::text(&text, Isa::best());
     let out = bench.bytes(4);
     let fault = Bench::run(bench.launch("k", 1, 32, &[Arg::U64(out)])).fault();
     let fault = fault.expect("a fault");
-    assert_eq!((fault.code(), fault.line), (700, 5), "{fault}");
+    assert_eq!((fault.code(), fault.line), (700, 6), "{fault}");
 }
 
 /// A generic address is in local memory in some lanes and in global memory in others; the lanes that do not run the
