@@ -20,7 +20,8 @@ const WAIT: &str = "
 #[test]
 fn bulk_copies_to_and_from_shared_memory() {
     // Thread 0 copies 256 bytes to shared memory, all threads wait for them, each adds 1 to its word, and thread 0
-    // copies the words to global memory. Then it copies 32 bytes within shared memory, and from there to global memory.
+    // copies the words to global memory. Then it copies 32 bytes within shared memory, waits for them, and copies them
+    // to global memory.
     for form in [
         "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, [%r2];",
         "shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], %r4, [bar];",
@@ -35,8 +36,11 @@ fn bulk_copies_to_and_from_shared_memory() {
             cp.async.bulk.global.shared::cta.bulk_group [%rd1+256], [%r3], 256;
             cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
             cp.async.bulk.prefetch.L2.global [%rd1], 32;
+            mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 32;
             cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r3], [%r3+128], 32, [%r2];
-            cp.async.bulk.global.shared::cta.bulk_group [%rd1+512], [%r3], 32;"
+            W2: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 1; @!%p2 bra W2;
+            cp.async.bulk.global.shared::cta.bulk_group [%rd1+512], [%r3], 32;
+            cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
         ));
         on_each_isa(|isa| {
             let mut bench = Bench::text(&text, isa);

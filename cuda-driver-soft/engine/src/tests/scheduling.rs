@@ -496,7 +496,9 @@ fn lanes_that_exit_are_not_waited_for() {
             redux.sync.add.s32 %r4, %r1, 0xff;
             elect.sync %r5|%p2, 0xff;
             vote.sync.all.pred %p3, %p2, 0xff;
-            selp.u32 %r6, 1, 0, %p3;
+            selp.u32 %r6, 2, 0, %p3;
+            selp.u32 %r7, 1, %r6, %p2;
+            mad.lo.u32 %r5, %r5, 4, %r7;
             mul.wide.u32 %rd2, %r1, 16;
             add.u64 %rd3, %rd1, %rd2;
             st.global.v4.u32 [%rd3], {%r2, %r3, %r4, %r5};
@@ -508,8 +510,9 @@ fn lanes_that_exit_are_not_waited_for() {
         32,
         32,
     );
-    for lane in 0..8u32 {
-        assert_eq!(got[4 * lane as usize..4 * lane as usize + 4], [0xff, 1 << lane, 28, 0]);
+    for (lane, words) in got.chunks(4).enumerate().take(8) {
+        // `elect` elects lane 0, and its predicate is true only there.
+        assert_eq!(words, [0xff, 1 << lane, 28, u32::from(lane == 0)]);
     }
 }
 
