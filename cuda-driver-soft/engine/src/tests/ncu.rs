@@ -79,6 +79,9 @@ const DIFFERENT: [(&str, &str, u64, u64); 8] = [
 
 #[test]
 fn memory_counters_are_those_of_nsight_compute() {
+    for name in SAME {
+        assert!(Counters::NAMES.iter().any(|(own, _)| *own == name), "no counter {name}");
+    }
     let mut values: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for line in include_str!("ncu/values.txt")
         .lines()

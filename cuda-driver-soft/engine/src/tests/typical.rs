@@ -278,12 +278,19 @@ fn n_bodies() {
 #[test]
 fn a_hash() {
     let (threads, rounds) = (96u32, 20);
-    let mut bench = Bench::file("typical", Isa::best());
-    let out = bench.bytes(4 * u64::from(threads));
-    let args = [Arg::U64(out), Arg::U32(rounds)];
-    bench.run_well("hash", 3, 32, &args);
-    let got = bench.get(out, threads as usize, u32::from_le_bytes);
-    for (i, got) in (0..).zip(got) {
+    let mut results = Vec::new();
+    on_each_isa(|isa| {
+        let mut bench = Bench::file("typical", isa);
+        for engine in ENGINES {
+            let out = bench.bytes(4 * u64::from(threads));
+            let mut launch = bench.launch("hash", 3, 32, &[Arg::U64(out), Arg::U32(rounds)]);
+            launch.options.engine = engine;
+            assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+            let got = bench.get(out, threads as usize, u32::from_le_bytes);
+            results.extend((0..).zip(got).map(|(i, got)| (i, got, engine)));
+        }
+    });
+    for (i, got, engine) in results {
         let (mut s, mut h) = (
             747_796_405u32.wrapping_mul(i).wrapping_add(2_891_336_453),
             2_166_136_261u32,
@@ -295,7 +302,7 @@ fn a_hash() {
             h = (h ^ (s & 0xff)).wrapping_mul(16_777_619);
             h = h.rotate_left(7).wrapping_add(s >> 8);
         }
-        assert_eq!(got, h);
+        assert_eq!(got, h, "thread {i}, {engine:?}");
     }
 }
 
