@@ -10,8 +10,11 @@ use ptx::ir::Rounding;
 const ROUNDS: u32 = 1_000_000;
 
 /// Returns the distance of `got` from the exact result in units of the last bit of `got`. The unit is at least the last
-/// bit of a subnormal number.
+/// bit of a subnormal number. An infinity has no distance from the same infinity.
 fn error(got: f32, exact: f64) -> f64 {
+    if f64::from(got) == exact {
+        return 0.0;
+    }
     let exponent = (got.to_bits() >> 23 & 0xff).max(1) as i32 - 150;
     (f64::from(got) - exact).abs() / 2f64.powi(exponent)
 }
@@ -25,7 +28,10 @@ fn worst(low: i32, high: i32, negative: bool, got: impl Fn(f32) -> f32, exact: i
         let exponent = low + (bits >> 33) as i32 % (high - low);
         let a = (1.0 + (bits & 0x7f_ffff) as f64 / 8_388_608.0) * 2f64.powi(exponent);
         let a = if negative && bits >> 63 != 0 { -a } else { a } as f32;
-        worst = worst.max(error(got(a), exact(f64::from(a))));
+        let (got, exact) = (got(a), exact(f64::from(a)));
+        let error = error(got, exact);
+        assert!(!error.is_nan(), "{got:e} instead of {exact:e} for {a:e}");
+        worst = worst.max(error);
     }
     worst
 }

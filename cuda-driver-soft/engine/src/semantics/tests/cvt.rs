@@ -62,7 +62,8 @@ fn float_to_float() {
                 );
             }
             if !single.is_nan() {
-                assert_eq!(cvt_f64_from_f32(single, false, false), f64::from(single));
+                let wide = cvt_f64_from_f32(single, false, false);
+                assert_eq!(wide.to_bits(), f64::from(single).to_bits(), "{s:08x}");
             }
         }
     }
