@@ -2,7 +2,7 @@
 
 use super::compiled::same;
 
-/// Runs instructions such as `g:gg add.f64`: the registers before the colon are results, those after it are sources.
+/// Runs instructions such as `g:gg add.f64`: the register before the colon is the result, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
 ///
 /// Each instruction runs several times: first on numbers from memory, then also on its own result, and with its result
@@ -11,29 +11,34 @@ use super::compiled::same;
 fn each(instructions: &str) {
     for line in instructions.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (operands, opcodes) = line.split_once(' ').expect("operands and opcodes");
-        let (to, from) = operands.split_once(':').expect("results and sources");
+        let [to, b':', from @ ..] = operands.as_bytes() else {
+            panic!("{operands} is not a result and sources");
+        };
         for opcode in opcodes.split_whitespace() {
-            same(&text(opcode, to, from));
+            same(&text(opcode, *to, from));
         }
     }
 }
 
 /// Returns a body that runs one instruction as [`each`] describes.
-fn text(opcode: &str, to: &str, from: &str) -> String {
-    let first = |letter: char| match letter {
-        'h' => "%h",
-        'r' => "%r1",
-        'f' => "%f",
-        'd' => "%rd1",
-        'g' => "%fd",
-        'p' => "%p",
-        letter => unreachable!("no register is called {letter}"),
+fn text(opcode: &str, to: u8, from: &[u8]) -> String {
+    let register = |letter: u8, number: usize| {
+        let class = match letter {
+            b'h' => "%h",
+            b'r' => "%r1",
+            b'f' => "%f",
+            b'd' => "%rd1",
+            b'g' => "%fd",
+            b'p' => "%p",
+            letter => unreachable!("no register is called {letter}"),
+        };
+        format!("{class}{number}")
     };
-    let list = |letters: &str, offset: usize| {
-        let letters = letters.chars().enumerate();
-        let names = letters.map(|(at, letter)| format!("{}{}", first(letter), at + offset));
-        names.collect::<Vec<_>>().join(", ")
-    };
+    let sources: Vec<String> = from
+        .iter()
+        .zip(1..)
+        .map(|(letter, number)| register(*letter, number))
+        .collect();
     // Sources are registers 1 to 4, results 5 and 6.
     let mut lines = vec![
         "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b32 %r13, [%rd6+8];".to_string(),
@@ -44,46 +49,33 @@ fn text(opcode: &str, to: &str, from: &str) -> String {
         "setp.lt.s32 %p1, %r11, %r12; setp.lt.s32 %p2, %r13, %r12; setp.lt.s32 %p3, %r11, %r14; setp.ne.u32 %p4, %r11, 3;"
             .to_string(),
     ];
-    // In the second run, the result replaces the first source of its type, if there is one.
-    lines.push(format!("{opcode} {}, {};", joined(&list(to, 5)), list(from, 1)));
-    let mut again = list(from, 1);
-    if let (Some(result), Some(at)) = (to.chars().next(), from.find(&to[..1])) {
-        let mut names: Vec<String> = again.split(", ").map(str::to_string).collect();
-        names[at] = format!("{}5", first(result));
-        again = names.join(", ");
-    }
-    let second = joined(&list(to, 5)).replace('5', "6");
-    lines.push(format!("{opcode} {second}, {again};"));
-    for (at, _) in from.char_indices().filter(|(_, letter)| to.starts_with(*letter)) {
-        let mut names: Vec<String> = list(from, 1).split(", ").map(str::to_string).collect();
-        names[at] = second.split([',', '|']).next().unwrap_or_default().to_string();
-        lines.push(format!("{opcode} {second}, {};", names.join(", ")));
-    }
-    lines.push("mov.u64 %rd20, 0; mov.u64 %rd21, 0;".to_string());
-    for (register, target) in [(5, 20), (6, 21)] {
-        for letter in to.chars() {
-            lines.push(match letter {
-                'h' => format!("cvt.u64.u16 %rd22, %h{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
-                'r' => format!("cvt.u64.u32 %rd22, %r1{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
-                'f' => format!(
-                    "mov.b32 %r22, %f{register}; cvt.u64.u32 %rd22, %r22; xor.b64 %rd{target}, %rd{target}, %rd22;"
-                ),
-                'd' => format!("xor.b64 %rd{target}, %rd{target}, %rd1{register};"),
-                'g' => format!("mov.b64 %rd22, %fd{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"),
-                _ => format!(
-                    "selp.b64 %rd22, 0x100000000000, 0x1000, %p{register}; xor.b64 %rd{target}, %rd{target}, %rd22;"
-                ),
-            });
+    let (first, second) = (register(to, 5), register(to, 6));
+    let mut run = |result: &str, replaced: Option<(usize, &str)>| {
+        let mut sources = sources.clone();
+        if let Some((at, source)) = replaced {
+            sources[at] = source.to_string();
         }
+        lines.push(format!("{opcode} {result}, {};", sources.join(", ")));
+    };
+    run(&first, None);
+    // In the second run, the result replaces the first source of its type, if there is one.
+    let same_type = || (0..from.len()).filter(|at| from[*at] == to);
+    run(&second, same_type().next().map(|at| (at, first.as_str())));
+    for at in same_type() {
+        run(&second, Some((at, &second)));
+    }
+    for (register, target) in [(&first, 20), (&second, 21)] {
+        lines.push(match to {
+            b'h' => format!("cvt.u64.u16 %rd{target}, {register};"),
+            b'r' => format!("cvt.u64.u32 %rd{target}, {register};"),
+            b'f' => format!("mov.b32 %r22, {register}; cvt.u64.u32 %rd{target}, %r22;"),
+            b'd' | b'g' => format!("mov.b64 %rd{target}, {register};"),
+            _ => format!("selp.b64 %rd{target}, 0x100000000000, 0x1000, {register};"),
+        });
     }
     lines.push("shl.b64 %rd22, %rd21, 1; shr.u64 %rd23, %rd21, 63; or.b64 %rd22, %rd22, %rd23;".to_string());
     lines.push("xor.b64 %rd9, %rd20, %rd22; st.global.u64 [%rd3], %rd9;".to_string());
     lines.join("\n")
-}
-
-/// Separates destinations by a bar.
-fn joined(list: &str) -> String {
-    list.replace(", ", "|")
 }
 
 #[test]
