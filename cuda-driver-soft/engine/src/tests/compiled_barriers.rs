@@ -1,7 +1,7 @@
 //! Barriers in compiled kernels: those that the code passes by itself, and blocks whose warps go different ways after
 //! some of them.
 
-use super::compiled::{arguments, counts_in, kernel, same_in};
+use super::compiled::{arguments, counts_in, kernel, same_fault_in, same_in};
 use super::{Bench, can_compile};
 use crate::{Engine, Isa, Progress};
 
@@ -56,7 +56,7 @@ fn a_fault_after_some_barriers_has_the_same_report() {
         selp.b64 %rd9, 0x10000000000, 0, %p3; add.u64 %rd9, %rd9, %rd6; ld.global.u32 %r20, [%rd9];
         add.u32 %r15, %r15, 1;";
     let rounds = ROUNDS.replace("add.u32 %r15, %r15, 1;", faults);
-    same_in(&BLOCKS, &format!("{STORE} mov.u32 %r14, 6; {rounds} {RESULT}"));
+    same_fault_in(&BLOCKS, &format!("{STORE} mov.u32 %r14, 6; {rounds} {RESULT}"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Operations across the lanes of a warp in compiled code, against the interpreter.
 
 use super::can_compile;
-use super::compiled::{counts, same_in};
+use super::compiled::{counts, same_fault_in, same_in};
 use crate::{Counts, Engine};
 
 /// Block shapes of whole warps. In the last one, a warp has threads of two rows of the block.
@@ -153,7 +153,7 @@ fn collectives_in_loops_and_after_branches() {
         shfl.sync.bfly.b32 %r12, %r10, 16, 31, -1; bra end;
         other: shfl.sync.bfly.b32 %r12, %r10, 16, 31, -1; add.u32 %r12, %r12, 1; end:",
         // Masks of a part of the warp, which are known only when the kernel runs.
-        "mov.u32 %r13, -1; setp.lt.u32 %p3, %r6, 32; selp.b32 %r13, 0x0000ffff, %r13, %p3; and.b32 %r14, %r6, 31;
+        "mov.u32 %r13, -1; setp.lt.u32 %p3, %r8, 32; selp.b32 %r13, 0x0000ffff, %r13, %p3; and.b32 %r14, %r8, 31;
         setp.lt.u32 %p4, %r14, 16; selp.b32 %r13, %r13, -1, %p4; mov.u32 %r12, 1;
         @!%p4 bra skip; @!%p3 bra skip; shfl.sync.down.b32 %r12, %r10, 3, 31, %r13; skip:",
         // Some lanes end before the operation.
@@ -174,10 +174,10 @@ fn faults_before_and_after_collectives() {
             ("", "@%p3 ld.global.u32 %r12, [%rd12];"),
         ] {
             let body = format!(
-                "{LOAD} mov.u64 %rd12, 64; setp.eq.u32 %p3, %r6, {lane}; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 1;
+                "{LOAD} mov.u64 %rd12, 64; setp.eq.u32 %p3, %r8, {lane}; mov.u32 %r12, 0; setp.eq.u32 %p2, %r12, 1;
                 {before} shfl.sync.bfly.b32 %r12, %r10, 1, 31, -1; {after} {STORE}"
             );
-            same_in(&BLOCKS, &body);
+            same_fault_in(&BLOCKS, &body);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Branches at which lanes of a group diverge in compiled code, against the interpreter.
 
 use super::can_compile;
-use super::compiled::{counts, same, same_in};
+use super::compiled::{counts, same, same_fault_in, same_in};
 use crate::{Counts, Engine};
 
 /// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
 /// row, the lane. `%r20` and `%r21` are 0.
-const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
+pub(super) const LOAD: &str =
+    "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
 /// Stores `%r20` and `%r21`.
-const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
+pub(super) const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 
 /// Compares engines. If `inside` is true, no group may leave compiled code before the end of the kernel.
 fn check(body: &str, inside: bool) {
@@ -262,7 +263,7 @@ fn accesses_of_some_lanes() {
 fn faults_of_some_lanes() {
     for lane in [0, 3, 17, 31] {
         for body in [
-            "setp.lt.u32 %p1, %r12, 9; @%p1 bra join; ld.global.u32 %r20, [%rd10]; join:",
+            "setp.gt.u32 %p1, %r12, 17; setp.ne.and.u32 %p1, %r12, 31, %p1; @%p1 bra join; ld.global.u32 %r20, [%rd10]; join:",
             "setp.lt.u32 %p1, %r12, 9; @!%p1 bra join; st.global.u32 [%rd10], %r20; join: ld.global.u32 %r21, [%rd10];",
             "and.b32 %r13, %r10, 7; round: add.u32 %r21, %r21, 1; ld.global.u32 %r14, [%rd10]; add.u32 %r20, %r20, %r14;
             setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
@@ -270,7 +271,7 @@ fn faults_of_some_lanes() {
             let body = format!(
                 "{LOAD} setp.eq.u32 %p2, %r6, {lane}; selp.b64 %rd10, 64, %rd6, %p2; {body} {STORE}"
             );
-            same_in(&[(64, 1), (32, 2)], &body);
+            same_fault_in(&[(64, 1), (32, 2)], &body);
         }
     }
 }

@@ -1,20 +1,15 @@
 //! Lanes that diverge in compiled code: faults of several lanes, memory after a fault, and unusual loops and branches.
 
-use super::compiled::{arguments, counts, kernel, same, same_in};
+use super::compiled::{arguments, counts, kernel, same, same_fault, same_fault_in};
+use super::compiled_masks::{LOAD, STORE};
 use super::{Bench, can_compile};
 use crate::{Counts, Engine, Isa};
-
-/// Loads two numbers of the thread into `%r10` and `%r11`, and the low bits of `%tid.x` into `%r12`: in blocks of one
-/// row, the lane. `%r20` and `%r21` are 0.
-const LOAD: &str = "ld.global.v2.u32 {%r10, %r11}, [%rd6]; and.b32 %r12, %r6, 31; mov.u32 %r20, 0; mov.u32 %r21, 0;";
-/// Stores `%r20` and `%r21`.
-const STORE: &str = "mov.b64 %rd9, {%r20, %r21}; st.global.u64 [%rd3], %rd9;";
 
 /// Branches and loops in which a lane faults if its address in `%rd10` is invalid.
 const BODIES: [&str; 4] = [
     "setp.lt.u32 %p1, %r12, 9; @%p1 bra other; ld.global.u32 %r20, [%rd10]; bra join; other: ld.global.u32 %r21, [%rd10 + 4]; join:",
     "and.b32 %r13, %r10, 1; setp.eq.u32 %p1, %r13, 0; @%p1 bra join; st.global.u32 [%rd10], %r12; join: ld.global.u32 %r21, [%rd10];",
-    "and.b32 %r13, %r11, 7; round: add.u32 %r21, %r21, 1; setp.lt.u32 %p3, %r21, %r12; @%p3 bra next; ld.global.u32 %r14, [%rd10];
+    "and.b32 %r13, %r11, 7; and.b32 %r22, %r12, 3; round: add.u32 %r21, %r21, 1; setp.lt.u32 %p3, %r21, %r22; @%p3 bra next; ld.global.u32 %r14, [%rd10];
     add.u32 %r20, %r20, %r14; next: setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
     "and.b32 %r13, %r11, 7; round: ld.global.u32 %r14, [%rd10]; mad.lo.u32 %r20, %r20, 3, %r14; add.u32 %r21, %r21, 1;
     setp.lt.u32 %p1, %r21, %r13; @%p1 bra round;",
@@ -28,7 +23,7 @@ fn faults_of_two_lanes() {
             let body = format!(
                 "{LOAD} setp.eq.u32 %p2, %r6, {a}; setp.eq.or.u32 %p2, %r6, {b}, %p2; selp.b64 %rd10, 64, %rd6, %p2; {body} {STORE}"
             );
-            same_in(&[(64, 1), (32, 2)], &body);
+            same_fault_in(&[(64, 1), (32, 2)], &body);
         }
     }
 }
@@ -55,11 +50,11 @@ fn stores_before_a_fault() {
                 let args = arguments(out, input, 32);
                 let mut launch = bench.launch("k", 1, 32, &args);
                 launch.options.engine = engine;
-                let fault = Bench::run(launch).fault().map(|fault| (fault.line, fault.thread));
+                let fault = Bench::run(launch).fault().expect("a fault");
                 let numbers = bench.get(input, 128, u32::from_le_bytes);
                 let results = bench.get(out, 32, u64::from_le_bytes);
                 stored.push((
-                    fault,
+                    (fault.line, fault.thread),
                     results[group.clone()].to_vec(),
                     numbers[4 * group.start..4 * group.end].to_vec(),
                 ));
@@ -142,13 +137,15 @@ fn rare_regions() {
             // Consecutive words of shared memory, which keep their values for lanes that do not run.
             "mov.u32 %r13, part; shl.b32 %r14, %r8, 2; add.u32 %r13, %r13, %r14; mov.u32 %r15, 9; st.shared.u32 [%r13], %r15; bar.sync 0;
             @%p1 bra join; st.shared.u32 [%r13], %r10; join: bar.sync 0; ld.shared.u32 %r20, [%r13];",
-            // An endless loop and a trap, which no lanes reach; then a trap that one thread reaches.
+            // An endless loop and a trap, which no lanes reach.
             "setp.gt.u32 %p2, %r12, 40; @%p1 bra join; @%p2 bra endless; add.u32 %r20, %r10, 1; bra join; endless: add.u32 %r21, %r21, 1;
             bra endless; join:",
             "setp.gt.u32 %p2, %r12, 40; @%p1 bra join; @%p2 bra bad; add.u32 %r20, %r10, 1; bra join; bad: trap; join: add.u32 %r21, %r20, 1;",
-            "@%p1 bra join; add.u32 %r20, %r10, 1; setp.eq.u32 %p2, %r8, 29; @%p2 bra bad; bra join; bad: trap; join: add.u32 %r21, %r20, 1;",
         ] {
             same(&format!("{LOAD} {condition} {body} {STORE}"));
         }
+        // A trap that one thread of a block reaches.
+        let body = "@%p1 bra join; add.u32 %r20, %r10, 1; setp.eq.u32 %p2, %r8, 29; @%p2 bra bad; bra join; bad: trap; join: add.u32 %r21, %r20, 1;";
+        same_fault(&format!("{LOAD} {condition} {body} {STORE}"));
     }
 }

@@ -3,7 +3,7 @@
 //! range for the whole group, and moves values between lanes. For addresses that follow no rule, it checks each of
 //! them.
 
-use super::compiled::same_in;
+use super::compiled::{same_fault_in, same_in};
 
 /// Returns code that gives each thread a place of `bytes` bytes, 4 or 8, in shared memory, and stores numbers there:
 /// `%r10` if the place has 4 bytes, else `%r10` and `%r11`. Afterwards
@@ -170,7 +170,7 @@ fn faults_of_partners() {
                     "setp.lt.u32 %p1, %r10, %r11; @%p1 bra join; st.shared.u32 [@ + #], %r0; join:",
                 ] {
                     let access = access.replace("[@", &format!("[{at}")).replace('#', offset);
-                    same_in(&BLOCKS, &format!("{begin} {partner} {access} {STORE}"));
+                    same_fault_in(&BLOCKS, &format!("{begin} {partner} {access} {STORE}"));
                 }
             }
         }
