@@ -1,7 +1,7 @@
 //! Faults of several lanes in compiled kernels: the report must be the interpreter's, even if lanes run different
 //! numbers of rounds of loops, or leave the compiled code at different places.
 
-use super::{Arg, Bench, can_compile};
+use super::{Arg, Bench, can_compile, random};
 use crate::{Engine, Isa};
 
 const THREADS: u32 = 64;
@@ -227,12 +227,7 @@ fn the_first_fault_is_reported() {
         ),
     ];
     let mut state = 1u64;
-    let mut below = |n: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) % n) as u32
-    };
+    let mut below = |n: u32| random(&mut state) % n;
     for (threads, body) in bodies {
         let mut bench = Bench::text(&kernel(body), Isa::Wide);
         let mut faults = 0;
@@ -245,12 +240,7 @@ fn the_first_fault_is_reported() {
             let numbers: Vec<_> = (0..THREADS)
                 .map(|thread| {
                     if thread % 8 == 0 || round % 2 == 0 {
-                        group = [
-                            below(12),
-                            below(12 * u64::from(rare)),
-                            below(12),
-                            below(12 * u64::from(rare)),
-                        ];
+                        group = [below(12), below(12 * rare), below(12), below(12 * rare)];
                     }
                     let mut own = group;
                     if together == 0 {
