@@ -137,6 +137,20 @@ pub(super) fn same_fault_in(blocks: &[(u32, u32)], body: &str) {
     compare(blocks, THREADS, body, true);
 }
 
+/// Like [`same`], in one block, for a body in which warps take more backward jumps than they may take at a time. If
+/// `returns` is true, they must continue in compiled code, and otherwise in the interpreter.
+pub(super) fn same_beyond_a_share(body: &str, returns: bool) {
+    let block = (64, 1);
+    compare(&[block], 64, body, false);
+    if can_compile() {
+        let (Counts { all, compiled, .. }, warps) = counts_of(64, block, body, Engine::Compiled { lanes: 16 });
+        // The end of each warp does not count as compiled.
+        let least = if returns { all - warps } else { all / 10 };
+        let most = if returns { all } else { all / 10 * 9 };
+        assert!((least..=most).contains(&compiled), "{compiled} of {all}: {body}");
+    }
+}
+
 /// Runs a body with this number of threads on each engine in blocks of these shapes. All engines must store the same
 /// values, or report the same fault if the body `faults`.
 fn compare(blocks: &[(u32, u32)], threads: u32, body: &str, faults: bool) {
@@ -231,13 +245,16 @@ fn loops() {
         add.u32 %r13, %r13, 1; setp.ne.u32 %p1, %r13, 5; @%p1 bra round;
         add.f32 %f0, %f0, %f1; add.f32 %f2, %f2, %f3; add.f32 %f4, %f4, %f5; add.f32 %f6, %f6, %f7; add.f32 %f0, %f0, %f2;
         add.f32 %f4, %f4, %f6; add.f32 %f0, %f0, %f4; mov.b32 %r19, %f0; cvt.u64.u32 %rd9, %r19;",
-        // So many backward jumps that the interpreter suspends the warp.
-        "mov.u32 %r12, %r0; mov.u32 %r13, 0;
-        round: mad.lo.u32 %r12, %r12, 1664525, 1013904223; add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 3000; @%p2 bra round;
-        cvt.u64.u32 %rd9, %r12;",
     ] {
         same(&format!("{body} st.global.u64 [%rd3], %rd9;"));
     }
+    // So many backward jumps that the warp is suspended.
+    same_beyond_a_share(
+        "mov.u32 %r12, %r0; mov.u32 %r13, 0;
+        round: mad.lo.u32 %r12, %r12, 1664525, 1013904223; add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 220000; @%p2 bra round;
+        cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9;",
+        true,
+    );
 }
 
 #[test]

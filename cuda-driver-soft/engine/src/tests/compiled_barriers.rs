@@ -1,7 +1,7 @@
 //! Barriers in compiled kernels: those that the code passes by itself, and blocks whose warps go different ways after
 //! some of them.
 
-use super::compiled::{arguments, counts_in, kernel, same_fault_in, same_in};
+use super::compiled::{arguments, counts_of, kernel, same_fault_in, same_in};
 use super::{Bench, can_compile};
 use crate::{Engine, Isa, Progress};
 
@@ -75,11 +75,17 @@ fn phases_count_as_many_instructions_as_in_the_interpreter() {
     if !can_compile() {
         return;
     }
-    // The last two run more rounds than a block may run without a break.
-    for (rounds, block) in [(3, (64, 1)), (40, (256, 1)), (3_000, (256, 1)), (3_000, (32, 2))] {
+    // The last two are single blocks that run more instructions than a block may run without a break, 4 million.
+    for (rounds, block, threads) in [
+        (3, (64, 1), 768),
+        (40, (256, 1), 768),
+        (60_000, (256, 1), 256),
+        (240_000, (32, 2), 64),
+    ] {
         let body = format!("{STORE} mov.u32 %r14, {rounds}; {ROUNDS} {RESULT}");
-        let (want, _) = counts_in(block, &body, Engine::Interpreter);
-        let (got, warps) = counts_in(block, &body, Engine::Compiled { lanes: 32 });
+        let (want, _) = counts_of(threads, block, &body, Engine::Interpreter);
+        let (got, warps) = counts_of(threads, block, &body, Engine::Compiled { lanes: 32 });
+        assert_eq!(got.all > 1 << 22, rounds > 40, "{rounds} rounds in blocks of {block:?}");
         assert_eq!(got.all, want.all, "{rounds} rounds in blocks of {block:?}");
         // The barriers and the end of the kernel are the scheduler's.
         let scheduled = warps * (2 + 2 * rounds);

@@ -2,7 +2,7 @@
 //! numbers of rounds of loops, or leave the compiled code at different places.
 
 use super::{Arg, Bench, can_compile, random};
-use crate::{Engine, Isa};
+use crate::{Counts, Engine, Isa};
 
 const THREADS: u32 = 64;
 const WARP: u32 = 32;
@@ -11,7 +11,7 @@ const NUMBERS: u32 = 4;
 
 /// Returns a kernel `k` with a body. `%r10` to `%r13` are the thread's numbers. `CHECK` reads at an address that is
 /// invalid if `%p7` is true. `ASSERT` is an assertion in line `%r14` of the source, which fails if `%p7` is true.
-/// `CALLED` calls a function with such an assertion.
+/// `CALLED` calls a function with such an assertion. `LONG` is 4,000 instructions.
 fn kernel(body: &str) -> String {
     let check = "selp.b64 %rd9, 0x10000000000, 0, %p7;
         add.u64 %rd9, %rd9, %rd2;
@@ -46,14 +46,15 @@ done:
         body.replace("CHECK", check)
             .replace("ASSERT", assert)
             .replace("CALLED", called)
+            .replace("LONG", &"xor.b32 %r8, %r8, %r6;\n".repeat(4_000))
     )
 }
 
-/// Runs the kernel `k` on each engine with these numbers, compares the reports, and returns true if there is a fault.
-/// `body` is for the message.
-fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUMBERS as usize]]) -> bool {
+/// Runs the kernel `k` on each engine with these numbers, and compares the reports. Returns true if there is a fault,
+/// and true if a group of 16 lanes left compiled code before. `body` is for the message.
+fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUMBERS as usize]]) -> (bool, bool) {
     let input = bench.put(numbers.as_flattened(), u32::to_le_bytes);
-    let mut first = None;
+    let (mut first, mut leaves) = (None, false);
     for engine in [
         Engine::Interpreter,
         Engine::Compiled { lanes: 32 },
@@ -63,12 +64,16 @@ fn same_report(bench: &mut Bench, threads: u32, body: &str, numbers: &[[u32; NUM
     ] {
         let mut launch = bench.launch("k", 1, threads, &[Arg::U64(input)]);
         launch.options.engine = engine;
-        let fault = Bench::run(launch).fault();
-        let report = fault.map(|fault| (fault.to_string(), fault.assertion()));
+        let execution = Bench::run(launch);
+        if engine == (Engine::Compiled { lanes: 16 }) {
+            let Counts { all, compiled, .. } = execution.counts();
+            leaves = compiled < all;
+        }
+        let report = execution.fault().map(|fault| (fault.to_string(), fault.assertion()));
         let expected = first.get_or_insert_with(|| report.clone());
         assert_eq!(report, *expected, "{engine:?} with {numbers:?}: {body}");
     }
-    first.flatten().is_some()
+    (first.flatten().is_some(), leaves)
 }
 
 #[test]
@@ -130,14 +135,18 @@ fn the_first_fault_is_reported() {
         CHECK",
         ),
         // Groups stop in different rounds of a loop, because they have taken as many backward jumps as a warp may take
-        // at a time. The block has only one warp: another one would run then, earlier or later than in the interpreter.
+        // at a time: about 1,000, as that number falls with the length of the kernel. No thread runs the last
+        // instructions. The block has only one warp: another one would run then, earlier or later than in the
+        // interpreter.
         (
             WARP,
-            "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 90, 7;
+            "outer: mov.u32 %r7, 0; mad.lo.u32 %r9, %r12, 300, 7;
         inner: add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r9; @%p1 bra inner;
         setp.eq.u32 %p7, %r5, %r11;
         CHECK
-        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;",
+        add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r10; @%p1 bra outer;
+        setp.lt.u32 %p1, %r10, 99; @%p1 bra done;
+        LONG",
         ),
         // Stores, in some lanes, and an instruction that the interpreter runs in the loop.
         (
@@ -230,7 +239,7 @@ fn the_first_fault_is_reported() {
     let mut below = |n: u32| random(&mut state) % n;
     for (threads, body) in bodies {
         let mut bench = Bench::text(&kernel(body), Isa::Wide);
-        let mut faults = 0;
+        let (mut faults, mut left) = (0, 0);
         for round in 0..24 {
             // Some numbers are the same in all lanes of a group, so that not all groups diverge.
             let [mut rare, mut together] = [0; 2].map(|_| below(4));
@@ -249,8 +258,14 @@ fn the_first_fault_is_reported() {
                     own
                 })
                 .collect();
-            faults += u32::from(same_report(&mut bench, threads, body, &numbers));
+            let (fails, leaves) = same_report(&mut bench, threads, body, &numbers);
+            faults += u32::from(fails);
+            left += u32::from(fails && leaves);
         }
         assert!(faults > 5, "only {faults} of 24 rounds have a fault: {body}");
+        assert!(
+            threads > WARP || left > 5,
+            "groups stop in {left} of 24 rounds only: {body}"
+        );
     }
 }
