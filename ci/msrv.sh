@@ -46,5 +46,5 @@ export RUSTC=$home/root/usr/bin/rustc CARGO_TARGET_DIR=$PWD/target/rust-1.85
 unset RUSTUP_TOOLCHAIN CARGO RUSTDOC
 cargo=$home/root/usr/bin/cargo
 "$RUSTC" --version
-"$cargo" check --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver -p cuda-doctor
+"$cargo" build --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver -p cuda-doctor
 "$cargo" check --locked -p cuda-driver-sys --no-default-features
