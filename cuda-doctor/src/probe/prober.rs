@@ -18,6 +18,9 @@ use crate::findings::Ending;
 /// kernel module never ends; and the minimum time for one that has reported its results or closed its standard output.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The time between two looks at whether a process has ended.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// The maximum number of bytes that are kept of the end of a child's standard error.
 const KEPT: usize = 2000;
 
@@ -66,14 +69,20 @@ impl Prober {
         let deadline = Instant::now() + self.timeout;
         let mut step = "its start".to_owned();
         let mut is_complete = false;
-        // After the last message, standard output may stay open: a process that the driver started may have inherited
-        // it.
+        let mut has_ended = false;
+        // Standard output may stay open after the last message, and after the end of the process: a process that the
+        // driver started may have inherited it.
         while !is_complete {
-            match messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match messages.recv_timeout(left.min(SLICE)) {
                 Ok(progress) => {
                     (step, *results, is_complete) = (progress.step, progress.results, progress.is_complete);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if has_ended => break,
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
+                    has_ended = matches!(child.try_wait(), Ok(Some(_)));
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     end(&mut child);
                     return Ok(Ending::TimedOut {

@@ -27,6 +27,8 @@ pub(crate) enum Driver {
     CrashAtLoad,
     /// A driver without devices that starts another process, which lives for a minute.
     Helper,
+    /// A driver that starts such a process, and whose `cuInit` ends its own.
+    HelperAndCrash,
     /// A driver whose `cuInit` never returns.
     Hang,
     /// A driver that reports launches as successful and does nothing.
@@ -56,7 +58,7 @@ impl Driver {
         if self == Self::CrashAtLoad {
             std::process::abort();
         }
-        if self == Self::Helper {
+        if matches!(self, Self::Helper | Self::HelperAndCrash) {
             let helper = std::process::Command::new("sleep").arg("60").spawn();
             drop(helper.map_err(|error| error.to_string())?);
         }
@@ -74,7 +76,7 @@ impl Driver {
             (Self::Init(100) | Self::Helper, b"cuInit") => init::<100> as *const c_void,
             (Self::Init(34), b"cuInit") => init::<34> as *const c_void,
             (Self::Init(_), b"cuInit") => init::<999> as *const c_void,
-            (Self::Crash, b"cuInit") => crash as *const c_void,
+            (Self::Crash | Self::HelperAndCrash, b"cuInit") => crash as *const c_void,
             (Self::Hang, b"cuInit") => hang as *const c_void,
             (Self::LazyLaunch, b"cuLaunchKernel") => launch as *const c_void,
             _ => std::ptr::null(),
@@ -143,6 +145,7 @@ impl FromStr for Driver {
             Self::Crash,
             Self::CrashAtLoad,
             Self::Helper,
+            Self::HelperAndCrash,
             Self::Hang,
             Self::LazyLaunch,
             Self::Init(803),

@@ -460,9 +460,9 @@ fn driver_that_crashes() {
 #[test]
 fn driver_that_hangs() {
     let tree = Tree::new("hang").driver(VERSION);
-    let report = Report::of(tree.surroundings(), Driver::Hang, 30, &[]);
+    let report = Report::of(tree.surroundings(), Driver::Hang, 10, &[]);
     report.assert(Verdict::Broken, Cause::Crash, "restart the machine");
-    report.assert_text("The driver did not answer within 30 seconds: cuInit.");
+    report.assert_text("The driver did not answer within 10 seconds: cuInit.");
 }
 
 /// A process that the driver started inherits the standard output, and lives longer than the driver's process.
@@ -471,6 +471,8 @@ fn driver_that_starts_a_process() {
     let tree = Tree::new("helper").driver(VERSION);
     let report = Report::of(tree.surroundings(), Driver::Helper, 30, &[]);
     assert_eq!(report.findings.driver_ending, Ending::Completed);
+    let report = Report::of(tree.surroundings(), Driver::HelperAndCrash, 30, &[]);
+    report.assert_text("The driver crashed with signal 6 (abort): cuInit.");
 }
 
 #[test]
