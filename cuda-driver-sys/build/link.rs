@@ -192,7 +192,7 @@ fn stub(out: &Path, there: &Path) -> Result<(), String> {
 /// Returns the flags for the linker that cargo uses, and those in `RUSTFLAGS` on which linking depends. On musl,
 /// `-Ctarget-feature=-crt-static` makes dynamic libraries possible.
 fn linker() -> Vec<String> {
-    const OPTIONS: &[&str] = &["linker", "link-arg", "link-self-contained", "target-feature"];
+    const OPTIONS: &[&str] = &["linker", "link-self-contained", "target-feature"];
     let mut flags = Vec::new();
     if let Ok(linker) = variable("RUSTC_LINKER") {
         flags.push(format!("-Clinker={linker}"));
