@@ -65,7 +65,13 @@ impl Ast {
 
     /// Returns the messages about a feature that requires PTX version `ptx`, times ten, and architecture `sm`.
     pub(crate) fn unmet(&self, feature: &str, ptx: u32, sm: u32) -> Vec<String> {
-        let unmet = |since: Since| since.unmet(&format!("Feature '{feature}'"), self.feature_version(), self.target.sm);
+        let unmet = |since: Since| {
+            since.unmet(
+                format_args!("Feature '{feature}'"),
+                self.feature_version(),
+                self.target.sm,
+            )
+        };
         [Since::Ptx(ptx), Since::Sm(sm)].into_iter().filter_map(unmet).collect()
     }
 

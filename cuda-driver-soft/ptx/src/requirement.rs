@@ -1,5 +1,7 @@
 //! Messages, in ptxas's words, about a PTX version or an architecture that a module lacks.
 
+use std::fmt::Display;
+
 /// A requirement: of a PTX version, times ten, or of an architecture.
 #[derive(Clone, Copy)]
 pub(crate) enum Since {
@@ -10,7 +12,7 @@ pub(crate) enum Since {
 impl Since {
     /// Returns the message about something that requires this, such as `Feature '.weak'`, in a module of this PTX
     /// version, times ten, and this architecture; `None` if the module has what is required.
-    pub(crate) fn unmet(self, what: &str, ptx: u32, sm: u32) -> Option<String> {
+    pub(crate) fn unmet(self, what: impl Display, ptx: u32, sm: u32) -> Option<String> {
         let (since, has) = match self {
             Since::Ptx(since) => (since, ptx),
             Since::Sm(since) => (since, sm),

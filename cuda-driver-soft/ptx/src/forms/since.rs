@@ -79,7 +79,7 @@ pub(crate) fn unmet(form: &Form, candidate: &Candidate, opcode: &str, ptx: u32, 
             Instruction => "Instruction",
             Modifier => "Modifier",
         };
-        since.unmet(&format!("{word} '{name}'"), ptx, sm)
+        since.unmet(format_args!("{word} '{name}'"), ptx, sm)
     };
     let modifiers = split(&opcode[form.root.len()..]);
     let by_rules = |rules: &[Rule]| {

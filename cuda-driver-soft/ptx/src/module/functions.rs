@@ -94,11 +94,12 @@ impl ModuleBuilder<'_> {
         let own = self.text(var.name);
         for i in 0..var.count.unwrap_or(1) {
             let number = var.count.map_or(String::new(), |_| i.to_string());
-            let text = format!("{function}${own}{number}");
-            if !self.take_room(1, text.len(), var.pos) {
+            // Many variables can have the name of one function.
+            let bytes = function.len() + own.len() + number.len() + 1;
+            if !self.take_room(1, bytes, var.pos) {
                 return;
             }
-            let variable = self.variable(var, space, text);
+            let variable = self.variable(var, space, format!("{function}${own}{number}"));
             self.variables.push(variable);
             self.types.push(var.ty);
         }

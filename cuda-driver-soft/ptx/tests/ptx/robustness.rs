@@ -309,6 +309,11 @@ fn large_texts_and_their_errors() {
     let text = ".version 9.0\n.target sm_90\n.func f() { .shared .b8 a<4000000000>; ret; }";
     let failure = ptx::load(format!("{text}{}", " ".repeat(1_000_000)).as_bytes(), &LIMITS).expect_err("refused");
     assert!(failure.log.contains("Too many variables of ranges"));
+    // Many variables of a function with a long name.
+    let (name, variables) = ("f".repeat(500_000), ".shared .b8 a;".repeat(25_000));
+    let text = format!(".version 9.0\n.target sm_90\n.func {name}() {{ {variables} ret; }}");
+    let failure = ptx::load(text.as_bytes(), &LIMITS).expect_err("refused");
+    assert!(failure.log.contains("Too many variables of ranges"));
     // Kernels that reach many functions, in a module with much shared memory.
     let chain: String = (1..10_000)
         .map(|i| format!(".func f{i}() {{call f{};ret;}}\n", i - 1))
