@@ -90,15 +90,20 @@ impl StartedLaunch {
         lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Adds to the instructions run so far. Returns false if the launch has no budget left.
-    pub(super) fn count_steps(&self, counts: Counts) -> bool {
+    /// Adds to the instructions run so far.
+    pub(super) fn count_steps(&self, counts: Counts) {
         let history = self.launch.kernel.history();
         match self.machine_code {
             Some(_) => history.compiled.add(counts),
             None => history.interpreted.add(counts),
-        };
-        let all = self.steps.add(counts);
-        self.launch.options.budget.is_none_or(|budget| all < budget)
+        }
+        self.steps.add(counts);
+    }
+
+    /// Returns the launch's budget if the instructions counted so far have used it up.
+    pub(super) fn spent_budget(&self) -> Option<u64> {
+        let budget = self.launch.options.budget;
+        budget.filter(|budget| self.steps.get().all >= *budget)
     }
 
     /// Returns the instructions run so far, as far as the workers have counted them.

@@ -173,11 +173,13 @@ impl<'e> Worker<'e> {
         self.started.queue.settle(unstarted, std::mem::take(&mut self.finished));
     }
 
-    /// Counts the instructions run since the last count. Returns false if the launch has no budget left.
-    fn count_steps(&mut self) -> bool {
+    /// Counts the instructions run since the last count.
+    fn count_steps(&mut self) {
         let now = counts(&self.machine);
         let before = std::mem::replace(&mut self.counted, now);
-        now == before || self.started.count_steps(now - before)
+        if now != before {
+            self.started.count_steps(now - before);
+        }
     }
 
     /// Ends the worker: its observers merge their results.
@@ -200,13 +202,18 @@ impl<'e> Worker<'e> {
 
     fn run(&mut self, mut cluster: Box<Cluster>, share: u64) {
         let number = cluster.number();
+        if let Some(instructions) = self.started.spent_budget() {
+            self.fault(number, FaultKind::Budget { instructions });
+            return;
+        }
         let queue = &self.started.queue;
         let before = self.machine.steps;
         let outcome = cluster.run(&mut self.machine, &mut self.frames, &self.started.shape, share);
         let steps = self.machine.steps - before;
         self.at_once = (AT_ONCE / steps.max(1)).clamp(1, MOST_AT_ONCE);
-        let limited = self.started.launch.options.budget.is_some();
-        let within_budget = !limited || self.count_steps();
+        if self.started.launch.options.budget.is_some() {
+            self.count_steps();
+        }
         self.started.print(&self.machine.output);
         self.machine.output.clear();
         match outcome {
@@ -214,14 +221,10 @@ impl<'e> Worker<'e> {
                 self.spare = Some(cluster);
                 self.finished += 1;
             }
-            Outcome::Share | Outcome::Blocked if within_budget => {
+            Outcome::Share | Outcome::Blocked => {
                 queue.park(cluster);
                 // The parked cluster may be waiting for one that this worker has taken and not started.
                 self.settle();
-            }
-            Outcome::Share | Outcome::Blocked => {
-                let instructions = self.started.launch.options.budget.unwrap_or(0);
-                self.fault(number, FaultKind::Budget { instructions });
             }
             Outcome::Fault(fault) => {
                 self.started.report(number, *fault);

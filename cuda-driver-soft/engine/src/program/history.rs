@@ -36,14 +36,13 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds counts, and returns the new sum of [`Counts::all`].
-    pub(crate) fn add(&self, counts: Counts) -> u64 {
+    /// Adds counts.
+    pub(crate) fn add(&self, counts: Counts) {
         if counts.compiled > 0 {
             self.compiled.fetch_add(counts.compiled, Ordering::Relaxed);
             self.called.fetch_add(counts.called, Ordering::Relaxed);
         }
-        let before = self.all.fetch_add(counts.all, Ordering::Relaxed);
-        before.saturating_add(counts.all)
+        self.all.fetch_add(counts.all, Ordering::Relaxed);
     }
 
     /// Returns the sums.

@@ -596,6 +596,28 @@ fn the_budget_ends_an_endless_launch() {
 }
 
 #[test]
+fn blocks_that_finish_spend_the_budget_of_the_launch() {
+    let mut bench = Bench::text(
+        &module(
+            ".visible .entry k(.param .u64 out) {
+            .reg .b64 %rd0; .reg .b32 %r0;
+            ld.param.u64 %rd0, [out];
+            atom.global.add.u32 %r0, [%rd0], 1;
+            ret;
+            }",
+        ),
+        Isa::best(),
+    );
+    let out = bench.bytes(4);
+    let mut launch = bench.launch("k", 10_000, 32, &[Arg::U64(out)]);
+    launch.options.budget = Some(1000);
+    let fault = Bench::run(launch).fault().expect("a fault");
+    assert_eq!(fault.kind, FaultKind::Budget { instructions: 1000 });
+    let threads = bench.get(out, 1, u32::from_le_bytes)[0];
+    assert!((32..32 * 1000).contains(&threads), "{threads} threads have run");
+}
+
+#[test]
 fn a_call_that_has_spent_its_budget_leaves_blocks_for_the_next() {
     let mut bench = Bench::file("vector_add", Isa::best());
     let n = 1u32 << 16;
