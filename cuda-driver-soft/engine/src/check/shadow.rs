@@ -204,6 +204,8 @@ pub(super) struct Shadow {
     pages: Vec<Page>,
     /// Pages that can be reused.
     free: Vec<u32>,
+    /// Number of pages that were used since the last reset: those after them are clear.
+    used: usize,
     /// The pages that were last looked up in `index`, each with its number.
     recent: [(u64, u32); 4],
     next: usize,
@@ -231,6 +233,7 @@ impl Shadow {
             self.pages.push(std::array::from_fn(|_| Line::default()));
             (self.pages.len() - 1) as u32
         });
+        self.used = self.used.max(page as usize + 1);
         self.recent[self.next] = (number, page);
         self.next = (self.next + 1) % self.recent.len();
         page
@@ -241,10 +244,9 @@ impl Shadow {
     pub(super) fn reset(&mut self) {
         const MOST_PAGES: usize = 1 << 14;
         self.pages.truncate(MOST_PAGES);
-        for page in self.index.values() {
-            let lines = self.pages.get_mut(*page as usize);
-            lines.into_iter().flatten().for_each(Line::remove_cells);
-        }
+        let used = std::mem::take(&mut self.used);
+        let lines = self.pages.iter_mut().take(used).flatten();
+        lines.for_each(Line::remove_cells);
         self.free = (0..self.pages.len() as u32).rev().collect();
         self.recent = Default::default();
         self.index.clear();
@@ -334,8 +336,10 @@ mod tests {
         let (mut shadow, maps) = (Shadow::default(), LaneMaps::default());
         shadow.line(4096).visit(&maps, 0, 4, |_, _, _| {});
         shadow.line(8192).visit(&maps, 1, 1, |_, _, _| {});
+        shadow.line(12288).visit(&maps, 0, 4, |_, _, _| {});
+        shadow.forget(12288, 4096);
         shadow.reset();
-        assert_eq!(shadow.pages.len(), 2);
+        assert_eq!(shadow.pages.len(), 3);
         assert!(shadow.pages.iter().flatten().all(|line| line.cells.is_none()));
         assert!(shadow.line(8192).row().is_some());
     }
