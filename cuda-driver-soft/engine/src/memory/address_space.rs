@@ -129,6 +129,7 @@ impl AddressSpace {
     fn adopt(&self, kind: AllocationKind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
         let length = bytes + self.slack;
         let host = backing.address() as u64;
+        let bits = self.written.bits_for(kind, bytes);
         let mut index = self.index();
         let base = if kind.is_host_accessible() {
             host
@@ -152,7 +153,9 @@ impl AddressSpace {
         let covered = self.pages.insert(base, length, Arc::as_ptr(&record));
         if covered {
             index.records.insert(base, record);
-            self.written.track(kind, base, bytes);
+            if let Some(bits) = bits {
+                self.written.track(base, bytes, bits);
+            }
         } else if !kind.is_host_accessible() {
             index.free.give(base, length);
         }

@@ -231,20 +231,27 @@ impl Written {
         self.users.load(Relaxed) > 0
     }
 
-    /// Tracks a new allocation.
-    pub(super) fn track(&self, kind: AllocationKind, base: u64, bytes: u64) {
+    /// Returns the bits for [`track`](Self::track) of a new allocation; `None` if it need not be tracked. Large ones
+    /// take long to make, so call this without the locks of the address space.
+    pub(super) fn bits_for(&self, kind: AllocationKind, bytes: u64) -> Option<Bits> {
         // Mappings are not tracked, because several may show the same bytes.
-        if self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap) {
-            let bits = Bits::new(bytes);
-            let clearings = AtomicU64::new(0);
-            let map = WrittenMap {
-                base,
-                bytes,
-                bits,
-                clearings,
-                freed: AtomicBool::new(false),
-            };
-            self.write().insert(base, Arc::new(map));
+        let tracked = self.is_active() && matches!(kind, AllocationKind::Device | AllocationKind::Heap);
+        tracked.then(|| Bits::new(bytes))
+    }
+
+    /// Tracks a new allocation.
+    pub(super) fn track(&self, base: u64, bytes: u64, bits: Bits) {
+        let map = WrittenMap {
+            base,
+            bytes,
+            bits,
+            clearings: AtomicU64::new(0),
+            freed: AtomicBool::new(false),
+        };
+        let mut maps = self.write();
+        // The last checker may have ended.
+        if self.is_active() {
+            maps.insert(base, Arc::new(map));
         }
     }
 
@@ -357,19 +364,26 @@ mod tests {
         }
     }
 
+    /// Tracks an allocation of 100 bytes if it has to be.
+    fn track(written: &Written, kind: AllocationKind, base: u64) {
+        if let Some(bits) = written.bits_for(kind, 100) {
+            written.track(base, 100, bits);
+        }
+    }
+
     #[test]
     fn only_allocations_after_the_start_are_tracked() {
         let written = Written::default();
-        written.track(AllocationKind::Device, 4096, 100);
+        track(&written, AllocationKind::Device, 4096);
         assert!(written.find(4096).is_none());
         written.begin();
-        written.track(AllocationKind::Managed, 4096, 100);
+        track(&written, AllocationKind::Managed, 4096);
         assert!(written.find(4096).is_none());
-        written.track(AllocationKind::Device, 4096, 100);
+        track(&written, AllocationKind::Device, 4096);
         assert!(written.find(4195).is_some() && written.find(4196).is_none());
         written.forget(4096);
         assert!(written.find(4096).is_none());
-        written.track(AllocationKind::Heap, 4096, 100);
+        track(&written, AllocationKind::Heap, 4096);
         written.end();
         assert!(written.find(4096).is_none());
     }
@@ -379,7 +393,7 @@ mod tests {
         let written = Written::default();
         written.begin();
         for base in [4096, 8192] {
-            written.track(AllocationKind::Device, base, 100);
+            track(&written, AllocationKind::Device, base);
         }
         written.mark(4096 + 10, 4);
         written.mark(8192, 100);
