@@ -153,6 +153,8 @@ use crate::code::compiled::MOST_WAITS;
 use crate::code::compiled::{Compiled, Variant};
 use crate::code::function::Code;
 #[cfg(target_arch = "x86_64")]
+use crate::plan::Plan;
+#[cfg(target_arch = "x86_64")]
 use crate::plan::class::{Class, Scheduled};
 #[cfg(target_arch = "x86_64")]
 use crate::plan::ordered::depends_on_active_lanes;
@@ -162,8 +164,6 @@ use crate::plan::regions::Region;
 use crate::plan::shape::{Assumption, Choices, Condition, Group, Shape, Shapes};
 #[cfg(target_arch = "x86_64")]
 use crate::plan::steps::Step;
-#[cfg(target_arch = "x86_64")]
-use crate::plan::{MOST_INSTS, Plan};
 #[cfg(target_arch = "x86_64")]
 use ptx::ir::Inst;
 use ptx::ir::{Body, Module};
@@ -179,7 +179,7 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
     use crate::code::compiled::{CompiledEntry, CompiledSite};
     use assembler::Assembler;
 
-    let plan = plan(module, body, code)?;
+    let plan = Plan::of(module, code.id, body)?;
     let output = emit(&plan, code, variant, ordered)?;
     let entries = output.ways.into_iter().map(|way| CompiledEntry {
         at: way.at,
@@ -212,15 +212,6 @@ pub(crate) fn compile(module: &Module, body: &Body, code: &Code, variant: Varian
         leaving: variant.leaving,
         sees_active_lanes: body.insts.iter().any(depends_on_active_lanes),
     })
-}
-
-/// Returns the plan of a kernel, or `None` if it has none or is too large.
-#[cfg(target_arch = "x86_64")]
-fn plan<'b>(module: &'b Module, body: &'b Body, code: &Code) -> Option<Plan<'b>> {
-    if body.insts.len() > MOST_INSTS {
-        return None;
-    }
-    Plan::of(module, code.id, body)
 }
 
 /// Returns the regions that groups run under a mask. Takes each region in turn, unless the taken ones would then have
@@ -331,7 +322,7 @@ pub(crate) fn describe(module: &Module, body: &Body, code: &Code, variant: Varia
     use crate::code::share::RunBy;
     use std::fmt::Write;
 
-    let plan = plan(module, body, code)?;
+    let plan = Plan::of(module, code.id, body)?;
     let output = emit(&plan, code, variant, ordered)?;
     let mut text = String::new();
     for (step, by) in output.ran_by {

@@ -100,6 +100,9 @@ pub(crate) struct Plan<'b> {
 impl<'b> Plan<'b> {
     /// Returns the plan of a function, or `None` if it is too large: such a function is not worth compiling.
     pub(crate) fn of(module: &'b Module, id: FuncId, body: &'b Body) -> Option<Self> {
+        if body.insts.len() > MOST_INSTS {
+            return None;
+        }
         let source = SourceFunction { module, id, body };
         let layout = Layout::split(body);
         let uses = defined::uses(body, &layout);
