@@ -9,8 +9,9 @@ use crate::code::function::Code;
 use crate::code::site::Site;
 use crate::code::watch::SiteCount;
 use crate::observe::ObservedLaunch;
-use ptx::ir::{Address, FuncId, Function, Inst, Module, Op, Operand, Space};
+use ptx::ir::{Address, Body, CallSlot, Formal, FuncId, Function, Inst, Module, Op, Operand, Space};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Counts of the requests of one function's decoded instructions.
@@ -21,6 +22,8 @@ pub(super) struct SharedCounts {
     module: Arc<Module>,
     /// Code by function; `None` for functions that the kernel cannot reach or that are not supported.
     pub(super) functions: Vec<Option<Arc<Code>>>,
+    /// By function, the parts of its frame that hold parameters and results.
+    passed: Vec<Vec<Range<i64>>>,
     sums: Mutex<Sums>,
     /// The clocks of blocks that no worker runs at the moment.
     clocks: Mutex<HashMap<u64, KeptClocks>>,
@@ -43,8 +46,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl SharedCounts {
     /// Returns the counts of a launch that has not run yet.
     pub(super) fn new(launch: &ObservedLaunch<'_>) -> Self {
+        let module = launch.module();
+        let passed = launch.codes.iter().zip(&module.functions).map(|(code, function)| {
+            let body = code.as_ref().and_then(|_| function.body());
+            body.map_or(Vec::new(), passed_in_frame)
+        });
         SharedCounts {
-            module: Arc::clone(launch.module()),
+            passed: passed.collect(),
+            module: Arc::clone(module),
             functions: launch.codes.to_vec(),
             sums: Mutex::default(),
             clocks: Mutex::default(),
@@ -67,14 +76,20 @@ impl SharedCounts {
     }
 
     /// Returns true for an access to the parameters of the kernel or of a call. A GPU has them in constant memory or in
-    /// registers.
+    /// registers. A `.local` variable that takes the place of the parameters of an earlier call counts as one of them.
     pub(super) fn passes_values(&self, function: FuncId, site: &Site) -> bool {
-        self.inst(function, site).is_some_and(|inst| {
-            let in_frame = matches!(inst.srcs.first(), Some(Operand::Address(Address::Frame { .. })));
-            match inst.op {
-                Op::Ld(m) | Op::St(m) => m.space == Space::Param || (m.space == Space::Local && in_frame),
+        let is_passed = |place: i64| {
+            self.passed[function.0 as usize]
+                .iter()
+                .any(|part| part.contains(&place))
+        };
+        self.inst(function, site).is_some_and(|inst| match inst.op {
+            Op::Ld(m) | Op::St(m) if m.space == Space::Local => match inst.srcs.first() {
+                Some(Operand::Address(Address::Frame { offset })) => is_passed(offset.wrapping_add(m.offset)),
                 _ => false,
-            }
+            },
+            Op::Ld(m) | Op::St(m) => m.space == Space::Param,
+            _ => false,
         })
     }
 
@@ -115,6 +130,33 @@ impl SharedCounts {
             }
         }
     }
+}
+
+/// Returns the parts of a function's frame that hold its own parameters and results, or those of its calls.
+fn passed_in_frame(body: &Body) -> Vec<Range<i64>> {
+    let formals = body
+        .params
+        .iter()
+        .chain(&body.returns)
+        .filter_map(|formal| match *formal {
+            Formal::Frame { offset, size } => Some((offset, size)),
+            Formal::Reg(_) => None,
+        });
+    let slots = body.insts.iter().flat_map(|inst| match &inst.op {
+        Op::Call { args, rets, .. } => args.iter().chain(rets).collect(),
+        _ => Vec::new(),
+    });
+    let slots = slots.filter_map(|slot| match *slot {
+        CallSlot::Frame { offset, size } => Some((offset, size)),
+        CallSlot::Value(_) => None,
+    });
+    let mut parts: Vec<Range<i64>> = formals
+        .chain(slots)
+        .map(|(offset, size)| i64::from(offset)..i64::from(offset) + i64::from(size))
+        .collect();
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    parts.dedup();
+    parts
 }
 
 /// Adds the runs of a decoded instruction.
