@@ -97,13 +97,6 @@ impl CheckedLaunch {
         (function as u32, number - self.first_sites[function])
     }
 
-    /// Returns the function that contains a PTX line.
-    pub(super) fn function_of(&self, line: u32) -> u32 {
-        let functions = self.kernel.loaded().module.functions.iter().zip(0..);
-        let before = functions.filter(|(f, _)| f.code.is_some() && f.line <= line);
-        before.max_by_key(|(f, _)| f.line).map_or(0, |(_, id)| id)
-    }
-
     /// Returns the coordinates in the block of a lane of a warp.
     pub(super) fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
         let number = warp * 32 + lane as u32;

@@ -81,7 +81,7 @@ impl CheckWorker {
         });
         let Some(missing) = missing else { return };
         let here = (arrivals[0].0, first.lanes.trailing_zeros() as usize % LANES);
-        let function = self.launch.function_of(line);
+        let function = first.function.0;
         self.add((3, [line, function]), (number, here.0 * 32), |launch| Finding {
             check: Checks::SYNC,
             kernel: launch.kernel.name().into(),

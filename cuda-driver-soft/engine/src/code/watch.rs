@@ -110,6 +110,8 @@ pub(crate) struct BarrierArrival {
     pub(crate) op: BarOp,
     /// Lanes that arrive.
     pub(crate) lanes: Mask,
+    /// The function that the lanes are in.
+    pub(crate) function: FuncId,
     /// Line in the PTX source.
     pub(crate) line: u32,
 }

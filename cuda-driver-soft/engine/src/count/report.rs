@@ -135,7 +135,7 @@ impl<F: Fn(LaunchProfile) + Send + Sync> LaunchObserver for LaunchCounts<F> {
             for (index, inst) in (0..).zip(&body.insts) {
                 let mut counters = sums.instructions.get(&(id.0, index)).copied().unwrap_or_default();
                 if matches!(inst.op, Op::Bar { .. } | Op::ClusterBarrier { .. }) {
-                    counters.barrier_wait += waited.remove(&inst.line).unwrap_or(0);
+                    counters.barrier_wait += waited.remove(&(id.0, inst.line)).unwrap_or(0);
                 }
                 instructions.push(InstructionProfile {
                     function: function.name.clone(),

@@ -29,14 +29,17 @@ pub(super) struct SharedCounts {
     clocks: Mutex<HashMap<u64, KeptClocks>>,
 }
 
-/// The clocks of a block, and for each warp the line of the barrier at which it last arrived.
-pub(super) type KeptClocks = (Clocks, Vec<u32>);
+/// The function and the PTX line of a barrier.
+pub(super) type BarrierPlace = (u32, u32);
 
-/// Sums over workers: the counters by function and instruction of the body, and the time waited by PTX line.
+/// The clocks of a block, and for each warp the place of the barrier at which it last arrived.
+pub(super) type KeptClocks = (Clocks, Vec<BarrierPlace>);
+
+/// Sums over workers: the counters by function and instruction of the body, and the time waited at each barrier.
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) instructions: BTreeMap<(u32, u32), Counters>,
-    pub(super) waited: BTreeMap<u32, u64>,
+    pub(super) waited: BTreeMap<BarrierPlace, u64>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,10 +111,10 @@ impl SharedCounts {
     }
 
     /// Adds the counts of a worker.
-    pub(super) fn merge(&self, counts: &[Vec<SiteCount>], more: &[FunctionCounters], waited: &[(u32, u64)]) {
+    pub(super) fn merge(&self, counts: &[Vec<SiteCount>], more: &[FunctionCounters], waited: &[(BarrierPlace, u64)]) {
         let mut sums = lock(&self.sums);
-        for (line, time) in waited {
-            *sums.waited.entry(*line).or_default() += time;
+        for (place, time) in waited {
+            *sums.waited.entry(*place).or_default() += time;
         }
         for (id, code) in (0..).zip(&self.functions) {
             let Some(code) = code else { continue };

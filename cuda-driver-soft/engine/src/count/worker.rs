@@ -5,7 +5,7 @@
 use super::clocks::Clocks;
 use super::counters::Counters;
 use super::requests::{Footprint, SECTOR, Wavefronts, atomic_sectors, footprint, wavefronts};
-use super::shared::{FunctionCounters, SharedCounts};
+use super::shared::{BarrierPlace, FunctionCounters, SharedCounts};
 use crate::code::site::{AccessBytes, AccessKind, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::lanes::{self, LANES, Lanes, Mask};
@@ -32,10 +32,10 @@ pub(super) struct WorkerCounts {
     requests: Vec<Vec<Option<Box<SiteRequests>>>>,
     /// The clocks of the running block.
     clocks: Clocks,
-    /// For each warp of the running block, the line of the barrier at which it last arrived.
-    lines: Vec<u32>,
-    /// Time waited at barriers, by PTX line.
-    waited: Vec<(u32, u64)>,
+    /// For each warp of the running block, the place of the barrier at which it last arrived.
+    places: Vec<BarrierPlace>,
+    /// Time waited at barriers.
+    waited: Vec<(BarrierPlace, u64)>,
 }
 
 impl WorkerCounts {
@@ -44,7 +44,7 @@ impl WorkerCounts {
             requests: shared.functions.iter().map(|_| Vec::new()).collect(),
             shared,
             clocks: Clocks::default(),
-            lines: Vec::new(),
+            places: Vec::new(),
             waited: Vec::new(),
         }
     }
@@ -304,9 +304,9 @@ impl WorkerObserver for WorkerCounts {
         } else {
             self.shared.take_clocks(block.number)
         };
-        (self.clocks, self.lines) = kept.unwrap_or_else(|| {
+        (self.clocks, self.places) = kept.unwrap_or_else(|| {
             let clocks = Clocks::new(block.threads);
-            (clocks, vec![0; block.threads.div_ceil(32) as usize])
+            (clocks, vec![(0, 0); block.threads.div_ceil(32) as usize])
         });
     }
 
@@ -314,7 +314,7 @@ impl WorkerObserver for WorkerCounts {
         if !done {
             let clocks = std::mem::take(&mut self.clocks);
             self.shared
-                .keep_clocks(block.number, (clocks, std::mem::take(&mut self.lines)));
+                .keep_clocks(block.number, (clocks, std::mem::take(&mut self.places)));
         }
     }
 
@@ -324,17 +324,17 @@ impl WorkerObserver for WorkerCounts {
 
     fn barrier_arrive(&mut self, warp: u32, arrival: &BarrierArrival) {
         self.clocks.arrive(warp, arrival.id);
-        if let Some(line) = self.lines.get_mut(warp as usize) {
-            *line = arrival.line;
+        if let Some(place) = self.places.get_mut(warp as usize) {
+            *place = (arrival.function.0, arrival.line);
         }
     }
 
     fn barrier_open(&mut self, id: Option<u32>, waits: &dyn Fn(u32) -> bool) {
         for (warp, wait) in self.clocks.open(id, waits) {
-            let line = self.lines.get(warp as usize).copied().unwrap_or(0);
-            match self.waited.iter_mut().find(|(l, _)| *l == line) {
+            let place = self.places.get(warp as usize).copied().unwrap_or_default();
+            match self.waited.iter_mut().find(|(p, _)| *p == place) {
                 Some((_, sum)) => *sum += wait,
-                None => self.waited.push((line, wait)),
+                None => self.waited.push((place, wait)),
             }
         }
     }

@@ -303,6 +303,7 @@ impl Block {
                     count,
                     op,
                     lanes,
+                    function,
                     line,
                     ..
                 } = *self.warps[w].arrival();
@@ -311,6 +312,7 @@ impl Block {
                     count,
                     op,
                     lanes,
+                    function,
                     line,
                 };
                 watch.each(|o| o.barrier_arrive(w as u32, &arrival));

@@ -257,6 +257,24 @@ fn shuffles_votes_and_generic_addresses() {
 }
 
 #[test]
+fn barriers_of_two_functions_on_one_line_are_told_apart() {
+    // As in `time_at_barriers`, warp 1 makes warp 0 wait at the kernel's barrier.
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.func f() { bar.sync 1; ret; } .visible .entry k() { \
+        .reg .b32 %r<3>; .reg .pred %p<3>; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; mov.u32 %r2, 0; \
+        @%p1 bra WAIT; AGAIN: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 4; @%p2 bra AGAIN; \
+        WAIT: bar.sync 0; call f; ret; }";
+    let bench = Bench::text(text, Isa::best());
+    let profile = Profile::new();
+    let mut launch = bench.launch("k", 1, 64, &[]);
+    launch.options.observers = profile.observers();
+    assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+    let found = profile.take().remove(0).instructions;
+    let bars = found.iter().filter(|i| i.opcode.starts_with("bar"));
+    let waits: Vec<_> = bars.map(|i| (i.function.as_str(), i.counters.barrier_wait)).collect();
+    assert_eq!(waits, [("f", 0), ("k", 12)]);
+}
+
+#[test]
 fn local_memory_and_calls() {
     let text = ".version 8.0\n.target sm_80\n.address_size 64
         .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<4>; ld.param.b32 %r1, [a]; add.u32 %r1, %r1, 1;

@@ -59,7 +59,8 @@ impl Warp {
         let Parked { split, .. } = *parked;
         let barrier = self.barrier(frames, parked)?;
         let frame = self.frames[split.frame as usize].as_mut()?;
-        let line = frames.code(frame.function).lines[split.pc as usize - 1];
+        let function = frame.function;
+        let line = frames.code(function).lines[split.pc as usize - 1];
         let mut uniform = |value: BarrierOperand| match value {
             BarrierOperand::Constant(value) => Some(value),
             BarrierOperand::Register(slot) => {
@@ -89,6 +90,7 @@ impl Warp {
             op: barrier.op,
             holds,
             lanes: split.mask,
+            function,
             line,
         })
     }

@@ -137,6 +137,8 @@ pub(crate) struct Arrival {
     pub(crate) holds: Mask,
     /// Lanes that have arrived.
     pub(crate) lanes: Mask,
+    /// The function that the lanes are in.
+    pub(crate) function: FuncId,
     /// Line in the PTX source.
     pub(crate) line: u32,
 }
@@ -179,6 +181,7 @@ impl Warp {
                 op: BarOp::Sync,
                 holds: 0,
                 lanes: 0,
+                function,
                 line: 0,
             },
             live: lanes,
@@ -320,6 +323,7 @@ impl Warp {
             op: BarOp::Sync,
             holds: 0,
             lanes: self.live,
+            function: m.function,
             line,
         };
     }
@@ -474,6 +478,7 @@ impl Warp {
                             op: BarOp::Sync,
                             holds: 0,
                             lanes: mask,
+                            function: code.id,
                             line: code.lines[pc as usize],
                         };
                         self.ready.push(split(pc + 1, mask));
