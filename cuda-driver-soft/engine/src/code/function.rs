@@ -12,7 +12,7 @@ use ptx::ir::{Body, FuncId, Reg};
 use std::fmt;
 
 /// Number of barriers of a block.
-const BARRIERS: u32 = 16;
+pub(crate) const BARRIERS: u32 = 16;
 
 /// A decoded function.
 pub(crate) struct Code {

@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+use crate::code::function::BARRIERS;
+
 /// The clocks of a block's warps, and the arrivals at its barriers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
@@ -13,15 +15,15 @@ pub(super) struct Clocks {
     latest: Vec<u64>,
 }
 
-/// Number of a block's barriers, plus one for the cluster's.
-const BARRIERS: usize = 17;
+/// Index of the cluster's barrier, after the block's own.
+const CLUSTER: usize = BARRIERS as usize;
 
 impl Clocks {
     /// Returns the clocks of a block that starts.
     pub(super) fn new(threads: u32) -> Self {
         Clocks {
             now: vec![0; threads.div_ceil(32) as usize],
-            latest: vec![0; BARRIERS],
+            latest: vec![0; CLUSTER + 1],
         }
     }
 
@@ -57,7 +59,7 @@ impl Clocks {
 }
 
 fn index(barrier: Option<u32>) -> usize {
-    barrier.map_or(BARRIERS - 1, |id| id as usize)
+    barrier.map_or(CLUSTER, |id| id as usize)
 }
 
 #[cfg(test)]

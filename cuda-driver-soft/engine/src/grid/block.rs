@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::shape::GridShape;
+use crate::code::function::BARRIERS;
 use crate::code::machine::Machine;
 use crate::code::watch::{BarrierArrival, BlockAt};
 use crate::fault::{Fault, FaultKind};
@@ -14,10 +15,8 @@ use crate::warp::phase::{self, PhaseEnd};
 use crate::warp::{Arrival, Pause, Warp};
 use ptx::ir::{BarOp, BoolOp};
 
-/// Number of barriers of a block.
-const BARRIERS: usize = 16;
 /// Index of the cluster's barrier, after the block's own.
-const CLUSTER: usize = BARRIERS;
+const CLUSTER: usize = BARRIERS as usize;
 
 /// A block in progress, or a finished one that can be reused.
 pub(crate) struct Block {
@@ -31,7 +30,7 @@ pub(crate) struct Block {
     left: usize,
     /// The barrier operation of each waiting warp.
     waiting_for: Vec<BarOp>,
-    barriers: [BarrierCounts; BARRIERS + 1],
+    barriers: [BarrierCounts; CLUSTER + 1],
     /// Mask of the barriers at which a warp has arrived.
     in_use: u32,
     /// Mask of the warps that have arrived at the cluster's barrier since it last opened.
@@ -114,7 +113,7 @@ impl Block {
             left: warps.len(),
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
-            barriers: [BarrierCounts::default(); BARRIERS + 1],
+            barriers: [BarrierCounts::default(); CLUSTER + 1],
             in_use: 0,
             at_cluster: 0,
             _reservation: MemoryReservation::new(shape.shared_bytes)?,
@@ -328,7 +327,7 @@ impl Block {
         };
         let id = id as usize;
         let plain = arrival.op == BarOp::Sync && arrival.count.is_none();
-        let Some(barrier) = self.barriers[..BARRIERS].get_mut(id) else {
+        let Some(barrier) = self.barriers[..CLUSTER].get_mut(id) else {
             return Err(format!(
                 "barrier {id} is out of range: a block has barriers 0 to {}",
                 BARRIERS - 1

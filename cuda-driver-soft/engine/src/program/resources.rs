@@ -1,10 +1,9 @@
 //! The resources of a kernel, as a compiler's verbose log lists them.
 
 use super::kernel::Kernel;
+use crate::code::function::BARRIERS;
 use ptx::ir::{Body, FuncId, Op, Operand};
 
-/// Number of barriers of a block.
-const BARRIERS: u32 = 16;
 /// Frames are a multiple of this many bytes.
 const FRAME_ALIGN: u64 = 8;
 /// Size of a register in bytes.
