@@ -5,6 +5,7 @@
 
 mod parts;
 
+use super::shapes::put;
 use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
 use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
@@ -298,21 +299,6 @@ unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
             // SAFETY: the addresses of these lanes are valid.
             unsafe { E::store(host.wrapping_add(deltas[i] as usize), row[i]) };
         }
-    }
-}
-
-/// Writes a row: all of it, or the lanes of the mask.
-///
-/// # Safety
-/// See [`Regs`].
-#[inline(always)]
-unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: Lanes<T>, mask: Mask) {
-    if FULL {
-        // SAFETY: as promised by the caller.
-        unsafe { T::write(regs, slot, values) }
-    } else {
-        // SAFETY: as promised by the caller.
-        unsafe { T::merge(regs, slot, values, mask) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::code::handlers::{Body, Common, Copies, Handlers, Hot, Rare};
 use crate::code::inst::{Flow, Inst};
 use crate::code::machine::Machine;
 use crate::code::registers::{Lane, Regs, Slot};
-use crate::lanes::{self, LANES, Mask};
+use crate::lanes::{self, LANES, Lanes, Mask};
 use ptx::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -57,7 +57,7 @@ impl<F: Copy + 'static> Pure for F {}
 /// # Safety
 /// See [`Regs`].
 #[inline(always)]
-unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: [T; LANES], mask: Mask) {
+pub(super) unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: Lanes<T>, mask: Mask) {
     if FULL {
         // SAFETY: as promised by the caller.
         unsafe { T::write(regs, slot, values) }
