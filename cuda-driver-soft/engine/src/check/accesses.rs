@@ -8,7 +8,7 @@ use super::warp_access::{Effect, span};
 use crate::code::site::Site;
 use crate::code::watch::{At, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
-use crate::lanes;
+use crate::lanes::{self, thread_of};
 use crate::observe::{LaunchObserver, ObservedLaunch, Observer, Observers};
 use ptx::ir::{FuncId, Space};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,15 +115,11 @@ impl WorkerObserver for AccessWorker {
                 plan.effect != Effect::Read,
                 plan.strong != Strength::Weak,
             );
-            let who = |lane: usize| {
-                let [x, y, _] = launch.block.map(|n| n.max(1));
-                let number = at.warp * 32 + lane as u32;
-                Who {
-                    function: at.code.id.0,
-                    line: at.site().line,
-                    block: self.index,
-                    thread: [number % x, number / x % y, number / x / y],
-                }
+            let who = |lane: usize| Who {
+                function: at.code.id.0,
+                line: at.site().line,
+                block: self.index,
+                thread: thread_of(launch.block, at.warp * 32 + lane as u32),
             };
             let first = mask.trailing_zeros() as usize;
             let same = lanes::iter(mask).all(|lane| bytes[lane] == bytes[first]);

@@ -9,7 +9,7 @@ use super::order::BlockOrder;
 use super::plan::Plan;
 use super::race::Races;
 use crate::code::watch::{BarrierArrival, BlockAt};
-use crate::lanes::Mask;
+use crate::lanes::{Mask, thread_of};
 use crate::program::kernel::Kernel;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -99,9 +99,7 @@ impl CheckedLaunch {
 
     /// Returns the coordinates in the block of a lane of a warp.
     pub(super) fn thread(&self, warp: u32, lane: usize) -> [u32; 3] {
-        let number = warp * 32 + lane as u32;
-        let [x, y, _] = self.block.map(|n| n.max(1));
-        [number % x, number / x % y, number / x / y]
+        thread_of(self.block, warp * 32 + lane as u32)
     }
 
     /// Returns the place of a decoded instruction, by function and instruction.
