@@ -7,6 +7,7 @@ use super::assembler::{Alu, Gpr, Source, Width, Word, Ymm};
 use super::emitter::Emitter;
 use super::registers::{Kind, SOURCES, TEMP};
 use super::value::Value;
+use super::vector::lane_bits;
 use iced_x86::Code;
 use ptx::ir::{Inst, Reg};
 
@@ -194,13 +195,7 @@ impl<'e, 'a> Formula<'e, 'a> {
     /// Returns all ones in the elements of a part whose lanes are in a mask, else zero.
     pub(super) fn lanes_of(&mut self, mask: Gpr, part: usize, width: Width) -> Term {
         let all = self.line(Action::Broadcast(width, mask), [None; 3]);
-        let bits = match width {
-            Width::Bits32 => self.words(std::array::from_fn(|i| 1 << (8 * part + i))),
-            Width::Bits64 => {
-                let bit = |i: usize| 1u32 << (4 * part + i / 2);
-                self.words(std::array::from_fn(|i| if i % 2 == 0 { bit(i) } else { 0 }))
-            }
-        };
+        let bits = self.words(lane_bits(part, width));
         let own = self.two(Code::VEX_Vpand_ymm_ymm_ymmm256, all, bits);
         let equal = match width {
             Width::Bits32 => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,

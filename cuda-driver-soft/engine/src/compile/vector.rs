@@ -55,6 +55,15 @@ enum Work {
     ToFloat,
 }
 
+/// Returns the words of a vector whose elements have the bits, in a mask, of the lanes of a part.
+pub(super) fn lane_bits(part: usize, width: Width) -> [u32; 8] {
+    std::array::from_fn(|i| match width {
+        Width::Bits32 => 1 << (8 * part + i),
+        Width::Bits64 if i % 2 == 0 => 1 << (4 * part + i / 2),
+        Width::Bits64 => 0,
+    })
+}
+
 /// Returns true for the arithmetic of `.f32` that one instruction of the host does.
 fn is_plain(m: &FloatMods) -> bool {
     m.ty == Type::F32 && m.rnd == Rounding::Rn && !m.ftz && !m.sat && !m.relu && !m.oob
@@ -527,13 +536,7 @@ impl<'a> Emitter<'a> {
             Word::Mem(_) | Word::Imm(_) => Gpr::AX,
         };
         self.asm.broadcast_gpr(width, TEMP, mask);
-        let bits = match width {
-            Width::Bits32 => self.constant_vector(std::array::from_fn(|i| 1 << (8 * part + i))),
-            Width::Bits64 => {
-                let low = |i: usize| 1u32 << (4 * part + i / 2);
-                self.constant_vector(std::array::from_fn(|i| if i % 2 == 0 { low(i) } else { 0 }))
-            }
-        };
+        let bits = self.constant_vector(lane_bits(part, width));
         self.asm
             .vector(Code::VEX_Vpand_ymm_ymm_ymmm256, TEMP, TEMP, Source::Mem(bits));
         let code = match width {
