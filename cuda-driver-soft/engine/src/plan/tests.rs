@@ -6,6 +6,7 @@ use super::defined::Use;
 use super::ordered;
 use super::shape::{Choices, Condition, Group, Shape};
 use super::steps::Step;
+use super::{MOST_INSTS, Plan};
 use ptx::ir::{FuncId, Inst, Module, Reg};
 use std::sync::Arc;
 
@@ -742,6 +743,15 @@ fn uses_of_many_registers_in_many_blocks() {
     assert_eq!(used_by(1), Use::PerhapsUndefined);
     // Only the last block reads it.
     assert_eq!(used_by(2 * BLOCKS), Use::Defined);
+}
+
+#[test]
+fn large_functions_have_no_plan() {
+    for (insts, has_plan) in [(MOST_INSTS / 2, true), (MOST_INSTS, false)] {
+        let module = load(&kernel(&"add.u32 %r10, %r10, 1;\n".repeat(insts)));
+        let plan = Plan::of(&module, FuncId(0), module.functions[0].body().unwrap());
+        assert_eq!(plan.is_some(), has_plan, "{insts}");
+    }
 }
 
 /// The loops alone would have 200 million blocks in their lists.
