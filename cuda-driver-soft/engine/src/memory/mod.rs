@@ -39,5 +39,6 @@ pub use address_space::{AddressSpace, address_space};
 pub(crate) use address_space::{InFlight, TrackedWrites};
 pub use allocation::{Access, Allocation, AllocationKind, Freed};
 pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
+pub(crate) use pages::PAGE as ALLOCATION_ALIGN;
 pub use physical::Physical;
 pub use usage::Quota;

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Bytes of a page. Every device allocation starts a new page.
-pub(super) const PAGE: u64 = 1 << PAGE_BITS;
+pub(crate) const PAGE: u64 = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = 16;
 const LEAF_BITS: u32 = 16;
 const ROOT_BITS: u32 = 48 - PAGE_BITS - LEAF_BITS;

@@ -10,6 +10,7 @@ use super::regions::Region;
 use super::set::Set;
 use super::source::SourceFunction;
 use super::steps::{Layout, Step};
+use crate::memory::ALLOCATION_ALIGN;
 use ptx::ir::{Address, Cvt, Formal, Inst, Op, Operand, Part, Reg, RegClass, Space, Special, Type};
 use std::collections::HashSet;
 
@@ -440,8 +441,10 @@ impl Finder<'_, '_> {
             Operand::Imm(bits) => Value::constant(*bits),
             Operand::Special(special) => of_special(*special, self.group),
             Operand::Address(Address::Variable { var, offset }) => {
-                let align = self.source.module.variables[var.0 as usize].align.trailing_zeros();
-                Value::affine(0, align.min(offset.trailing_zeros()).min(63), u64::MAX)
+                // A variable in device memory is aligned as its allocation is, even if it declares more.
+                let align = self.source.module.variables[var.0 as usize].align.min(ALLOCATION_ALIGN);
+                let align = align.trailing_zeros().min(offset.trailing_zeros());
+                Value::affine(0, align, u64::MAX)
             }
             Operand::Address(_) => UNIFORM,
         })

@@ -1,6 +1,5 @@
 //! Tests of the plans of small kernels. Most expectations are comments on the PTX lines.
 
-use super::Plan;
 use super::class::Scheduled;
 use super::defined::Use;
 use super::ordered;
@@ -16,7 +15,7 @@ const GROUP: Group = Group { lanes: 16, whole: true };
 fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64
-        .global .align 16 .b32 table[64];
+        .global .align 16 .b32 table[64]; .global .align 131072 .b8 large[64];
         .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u64 wide) {{
             .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<20>; .reg .b16 %h<8>; .reg .f64 %d<8>;
             .shared .align 8 .b8 part[8192]; .local .align 8 .b8 frame[64];
@@ -145,7 +144,13 @@ fn shapes_that_depend_on_alignment() {
         shr.u32 %r35, %r34, 28; // step 1
         shr.s32 %r36, %r34, 28; // any
         shl.b32 %r37, %r2, 29;
-        shr.u32 %r38, %r37, 29; // any",
+        shr.u32 %r38, %r37, 29; // any
+        mov.u64 %rd7, large;
+        and.b32 %r39, %r2, 15;
+        mul.wide.u32 %rd8, %r39, 4096;
+        or.b64 %rd9, %rd7, %rd8; // step 4096
+        mul.wide.u32 %rd10, %r39, 8192;
+        or.b64 %rd11, %rd7, %rd10; // any",
         GROUP,
     );
     // The last group of a block may be partial, and the next block then begins anywhere.
