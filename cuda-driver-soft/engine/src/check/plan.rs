@@ -164,10 +164,14 @@ impl Plan {
                 }
                 Op::Mbarrier { op, .. } => {
                     use MbarrierOp::{Init, Inval, PendingCount, Wait, WaitParity};
+                    // The other operations are atomic.
+                    if matches!(op, Init | Inval) {
+                        one.strong = Strength::Weak;
+                    }
                     // A wait only acquires.
                     let releases = !matches!(op, Init | Inval | PendingCount | Wait | WaitParity);
                     one.release = releases.then_some(Reach::Cluster);
-                    one.needs_value = !matches!(op, MbarrierOp::Init | MbarrierOp::Inval);
+                    one.needs_value = !matches!(op, Init | Inval);
                     one.element = 8;
                 }
                 // Copies may carry padding and parts of buffers that are not used.

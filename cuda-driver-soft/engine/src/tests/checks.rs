@@ -527,6 +527,36 @@ fn a_wait_at_an_mbarrier_does_not_publish_accesses_before_it() {
 }
 
 #[test]
+fn an_mbarrier_must_be_initialised_before_other_threads_use_it() {
+    let kernel = |wait: &str| {
+        format!(
+            ".version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 out) {{
+                .reg .pred %p;
+                .reg .b32 %r<3>;
+                .reg .b64 %rd;
+                .shared .align 8 .b64 bar;
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, bar;
+                setp.ne.u32 %p, %r1, 0;
+                @%p bra READY;
+                mbarrier.init.shared.b64 [%r2], 64;
+            READY:
+                {wait}
+                mbarrier.arrive.shared.b64 %rd, [%r2];
+                ret;
+            }}"
+        )
+    };
+    for (wait, races) in [("bar.sync 0;", 0), ("", 1)] {
+        let found = checks_of_module(&kernel(wait), (1, 64), Checks::RACE);
+        assert_eq!(found, vec![Checks::RACE; races], "{wait}");
+    }
+}
+
+#[test]
 fn a_fence_in_a_block_does_not_order_blocks() {
     let kernel = |fence: &str| {
         format!(
