@@ -100,7 +100,7 @@ pub(super) fn is_row_harmless(
     maps: &LaneMaps,
 ) -> bool {
     let harmless = |old: &Stamp| PartStamp::new(old, ROW).is_harmless(new, units, known, maps);
-    harmless(&row.write) && (!writes || row.reads.iter().all(harmless))
+    harmless(&row.write) && harmless(&row.hidden) && (!writes || row.reads.iter().all(harmless))
 }
 
 /// The accesses to the units of a line: its 32 words, or the 32 bytes of a quarter of it.
@@ -108,6 +108,8 @@ pub(super) fn is_row_harmless(
 pub(super) struct Parts {
     /// The last write of each unit: a unit is in at most one mark.
     writes: Vec<Mark>,
+    /// The weaker writes that those in `writes` have replaced: a unit is in at most one mark.
+    hidden: Vec<Mark>,
     /// The marks of each unit, at most `READS`, are in the order of the accesses.
     reads: Vec<Mark>,
     /// The units that may be in `reads`.
@@ -122,6 +124,7 @@ impl Default for Parts {
     fn default() -> Self {
         Parts {
             writes: Vec::new(),
+            hidden: Vec::new(),
             reads: Vec::new(),
             read_units: 0,
             values: None,
@@ -152,6 +155,8 @@ impl Parts {
         };
         self.writes.clear();
         self.writes.extend(marks(&[row.write]));
+        self.hidden.clear();
+        self.hidden.extend(marks(&[row.hidden]));
         if row.write.has_value {
             self.values = Some(Box::new([row.write.value; LANES]));
         }
@@ -168,6 +173,11 @@ impl Parts {
             for unit in lanes::iter(mark.units) {
                 let value = self.values.as_ref().map_or(0, |values| values[unit]);
                 cells[unit].write = mark.stamp.of_unit(maps, unit, value);
+            }
+        }
+        for mark in &self.hidden {
+            for unit in lanes::iter(mark.units) {
+                cells[unit].hidden = mark.stamp.of_unit(maps, unit, 0);
             }
         }
         for mark in &self.reads {
@@ -194,6 +204,7 @@ impl Parts {
         let byte = |values: &[u32; LANES], i: usize| values[(quarter * 8 + i / 4) % LANES] >> (i % 4 * 8) & 0xff;
         Parts {
             writes: of_bytes(&self.writes),
+            hidden: of_bytes(&self.hidden),
             reads: of_bytes(&self.reads),
             read_units: bytes_of(self.read_units, quarter),
             values: self
@@ -218,11 +229,14 @@ impl Parts {
             let common = mark.units & units;
             common == 0 || mark.stamp.is_harmless(new, common, known, maps)
         };
-        self.writes.iter().all(harmless) && (!writes || self.read_units & units == 0 || self.reads.iter().all(harmless))
+        self.writes.iter().all(harmless)
+            && self.hidden.iter().all(harmless)
+            && (!writes || self.read_units & units == 0 || self.reads.iter().all(harmless))
     }
 
-    /// Records a write of units, which removes their earlier accesses.
+    /// Records a write of units. The result for each unit is as in [`Cell::replace`].
     pub(super) fn write(&mut self, units: Units, new: PartStamp, maps: &mut LaneMaps) {
+        self.hide(units, new.strong);
         let remains = |mark: &mut Mark| {
             mark.units &= !units;
             mark.units != 0
@@ -234,6 +248,30 @@ impl Parts {
         }
         self.writes.push(Mark { units, stamp: new });
         self.join(maps);
+    }
+
+    /// Hides the writes of units that are weaker than a new one.
+    fn hide(&mut self, units: Units, strong: Strength) {
+        if self.hidden.is_empty() && (strong == Strength::Weak || self.writes.is_empty()) {
+            return;
+        }
+        for old in self.hidden.iter_mut().filter(|old| old.stamp.strong >= strong) {
+            old.units &= !units;
+        }
+        for mark in self.writes.iter().filter(|mark| mark.stamp.strong < strong) {
+            let weaker = self.hidden.iter().filter(|old| old.stamp.strong < mark.stamp.strong);
+            let hides = mark.units & units & !weaker.fold(0, |all, old| all | old.units);
+            for old in &mut self.hidden {
+                old.units &= !hides;
+            }
+            // The values are those of the new write.
+            let stamp = PartStamp {
+                has_value: false,
+                ..mark.stamp
+            };
+            self.hidden.push(Mark { units: hides, stamp });
+        }
+        self.hidden.retain(|mark| mark.units != 0);
     }
 
     /// Sets the value that was stored in a unit.
@@ -305,10 +343,12 @@ impl Parts {
     /// Joins marks whose stamps differ only in their maps, if there are many marks.
     #[inline]
     fn join(&mut self, maps: &mut LaneMaps) {
-        if (self.writes.len() + self.reads.len()) as u32 >= self.join_at {
-            join(&mut self.writes, maps);
-            join(&mut self.reads, maps);
-            self.join_at = (2 * (self.writes.len() + self.reads.len()) as u32).max(Self::JOIN_AT);
+        let count = |parts: &Parts| (parts.writes.len() + parts.hidden.len() + parts.reads.len()) as u32;
+        if count(self) >= self.join_at {
+            for marks in [&mut self.writes, &mut self.hidden, &mut self.reads] {
+                join(marks, maps);
+            }
+            self.join_at = (2 * count(self)).max(Self::JOIN_AT);
         }
     }
 }

@@ -163,6 +163,8 @@ impl Races {
     fn apart(&mut self, check: &mut Check<'_>, stamp: Stamp, is_row: bool, maps: &LaneMaps) {
         let access = check.access;
         let addresses = access.places.all();
+        // A weak row replaces all accesses to the bytes of the line.
+        let replaces = access.effect != Effect::Read && stamp.strong == Strength::Weak;
         if is_row && access.effect != Effect::Read {
             let line = self.shadow.line(addresses[0]);
             line.separate(maps);
@@ -171,13 +173,14 @@ impl Races {
                     let lanes = 1 << lane;
                     check.cell(addresses[lane], cell, Stamp { lanes, ..stamp });
                 }
-                line.write_row(stamp);
+                if replaces {
+                    line.write_row(stamp);
+                }
                 return;
             }
         }
         self.each(check, &addresses, stamp, maps);
-        if is_row && access.effect != Effect::Read {
-            // The row has replaced all accesses to the bytes of the line.
+        if is_row && replaces {
             self.shadow.line(addresses[0]).write_row(stamp);
         }
     }
@@ -211,7 +214,7 @@ impl Races {
             if several(one) || !is_harmless(line, one, (&new, writes), &check.known, maps) {
                 return false;
             }
-            if is_row && writes {
+            if is_row && writes && stamp.strong == Strength::Weak {
                 line.write_row(stamp);
             } else {
                 record(line, (one, start), (&new, writes), what, maps);
@@ -253,8 +256,10 @@ impl Races {
             {
                 let cell = &mut words[(address % LINE / 4) as usize];
                 // Atomic operations follow each other most of the time.
-                if (cell.write.is_none() || cell.write.is_mutual(&stamp)) && cell.reads[0].is_none() {
-                    cell.write = Stamp { lanes: group, ..stamp };
+                let harmless = |old: &Stamp| old.is_none() || check.known.covers((old.block, old.warp), old.time);
+                let follows = cell.write.is_none() || cell.write.is_mutual(&stamp);
+                if follows && harmless(&cell.hidden) && cell.reads[0].is_none() {
+                    cell.replace(Stamp { lanes: group, ..stamp });
                     continue;
                 }
             }
@@ -353,10 +358,10 @@ impl Check<'_> {
     /// Checks a row of words: lane `i` accesses word `i`.
     fn row(&mut self, cell: &mut Cell, stamp: Stamp) {
         let writes = self.access.effect != Effect::Read;
-        let mut earlier = [(Stamp::default(), false); 1 + READS];
-        earlier[0] = (cell.write, true);
+        let mut earlier = [(Stamp::default(), false); 2 + READS];
+        (earlier[0], earlier[1]) = ((cell.write, true), (cell.hidden, true));
         if writes {
-            for (slot, read) in earlier[1..].iter_mut().zip(cell.reads) {
+            for (slot, read) in earlier[2..].iter_mut().zip(cell.reads) {
                 *slot = (read, false);
             }
         }
@@ -392,6 +397,7 @@ impl Check<'_> {
             return;
         }
         self.compare(address, (cell.write, true), (stamp, writes));
+        self.compare(address, (cell.hidden, true), (stamp, writes));
         if writes {
             for read in cell.reads {
                 self.compare(address, (read, false), (stamp, true));
@@ -436,10 +442,7 @@ impl Check<'_> {
             let is_before = |old: &Stamp| self.known.covers((old.block, old.warp), old.time);
             add_read(cell, stamp, is_before);
         } else {
-            *cell = Cell {
-                write: stamp,
-                ..Cell::default()
-            };
+            cell.replace(stamp);
         }
     }
 

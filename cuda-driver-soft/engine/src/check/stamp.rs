@@ -86,6 +86,8 @@ pub(super) const READS: usize = 3;
 pub(super) struct Cell {
     /// The last write.
     pub(super) write: Stamp,
+    /// A weaker write that `write` has replaced. A strong access that follows may race with this one only.
+    pub(super) hidden: Stamp,
     /// Reads since then that are not ordered among each other, as far as known.
     pub(super) reads: [Stamp; READS],
 }
@@ -94,6 +96,7 @@ impl Cell {
     pub(super) fn of_lane(&self, lane: usize) -> Self {
         Cell {
             write: self.write.of_lane(lane),
+            hidden: self.hidden.of_lane(lane),
             reads: self.reads.map(|read| read.of_lane(lane)),
         }
     }
@@ -112,8 +115,23 @@ impl Cell {
 
     /// Returns the cell of a byte of this word.
     pub(super) fn of_byte(mut self, byte: u32) -> Self {
-        self.write.value = self.write.value >> (byte * 8) & 0xff;
+        for write in [&mut self.write, &mut self.hidden] {
+            write.value = write.value >> (byte * 8) & 0xff;
+        }
         self
+    }
+
+    /// Records a write, which replaces all earlier accesses except a weaker write.
+    pub(super) fn replace(&mut self, write: Stamp) {
+        let has_weaker = !self.hidden.is_none() && self.hidden.strong < self.write.strong;
+        let hidden = if has_weaker { self.hidden } else { self.write };
+        *self = Cell {
+            write,
+            ..Cell::default()
+        };
+        if hidden.strong < write.strong {
+            self.hidden = hidden;
+        }
     }
 }
 

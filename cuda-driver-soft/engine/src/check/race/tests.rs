@@ -118,6 +118,52 @@ fn warps_of_a_block_need_a_barrier() {
 }
 
 #[test]
+fn a_strong_write_does_not_hide_a_weak_one() {
+    let strided = std::array::from_fn(|i| 4096 + 8 * i as u64);
+    let bytes = std::array::from_fn(|i| 4096 + i as u64);
+    for (addresses, size) in [
+        (row(4096), 4),
+        (row(4096 + 4), 4),
+        (strided, 4),
+        (bytes, 1),
+        ([4096; LANES], 4),
+    ] {
+        let lanes = if addresses[0] == addresses[1] { 1 } else { !0 };
+        let of = |effect, strong| WarpAccess {
+            bytes: size,
+            lanes,
+            ..access(0, &addresses, effect, strong)
+        };
+        for (first, races) in [
+            (Strength::Weak, true),
+            (Strength::InBlock, true),
+            (Strength::Strong, false),
+        ] {
+            for effect in [Effect::Read, Effect::Update, Effect::Write] {
+                let mut bench = bench();
+                assert_eq!(bench.run(0, of(Effect::Write, first), &Different), 0);
+                bench.barrier(0);
+                for _ in 0..2 {
+                    assert_eq!(bench.run(0, of(Effect::Update, Strength::Strong), &Different), 0);
+                }
+                let found = bench.run(1, of(effect, Strength::Strong), &Different);
+                assert_eq!(found != 0, races, "{addresses:?}, {first:?}, {effect:?}");
+            }
+        }
+        // A barrier orders both.
+        let mut bench = bench();
+        bench.run(0, of(Effect::Write, Strength::Weak), &Different);
+        bench.run(0, of(Effect::Update, Strength::Strong), &Different);
+        bench.barrier(0);
+        let other = WarpAccess {
+            warp: 1,
+            ..of(Effect::Update, Strength::Strong)
+        };
+        assert_eq!(bench.run(0, other, &Different), 0, "{addresses:?}");
+    }
+}
+
+#[test]
 fn lanes_of_a_warp_need_synchronisation() {
     let mut bench = bench();
     let reversed = std::array::from_fn(|i| 4096 + 4 * (31 - i) as u64);
