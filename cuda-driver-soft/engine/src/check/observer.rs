@@ -11,11 +11,12 @@ use super::order::BlockOrder;
 use super::plan::{AccessPlan, CopyStep, NoValues, Plan, StoredValues, different_copies};
 use super::race::{Conflict, Races, WarpAccess, shared_address};
 use super::warp_access::{Effect, Places, Values, hull};
+use crate::code::registers::Slot;
 use crate::code::site::{AccessBytes, Site, SiteAccess};
 use crate::code::watch::{At, BarrierArrival, BlockAt, SiteCount, WorkerObserver};
 use crate::fault::Fault;
 use crate::lanes::{self, FULL, LANES, Mask};
-use crate::memory::warp::RANK_SHIFT;
+use crate::memory::warp::{RANK_SHIFT, of_rank};
 use crate::observe::{LaunchObserver, ObservedLaunch, Observer};
 use ptx::ir::{BarOp, FuncId, Space};
 use std::collections::{HashMap, HashSet};
@@ -145,7 +146,11 @@ impl CheckWorker {
             _ => {}
         }
         let all = &at.site().accesses;
-        let lanes = if plan.bulk { different_copies(at, all) } else { FULL };
+        let lanes = if plan.bulk {
+            different_copies(at, all, plan)
+        } else {
+            FULL
+        };
         for (access, plan) in all.iter().zip(&plan.accesses) {
             self.access(at, access, plan, lanes);
         }
@@ -179,6 +184,9 @@ impl CheckWorker {
 
     /// Checks one access of an instruction.
     fn access(&mut self, at: &At<'_>, access: &SiteAccess, plan: &AccessPlan, lanes: Mask) {
+        if let Some(blocks) = plan.blocks {
+            return self.access_blocks(at, access, plan, (lanes, blocks));
+        }
         let Some(mut block) = self.block.take() else { return };
         if let (AccessBytes::Constant(size), true) = (access.bytes, access.space != Space::Generic) {
             let mask = at.lanes(access) & lanes;
@@ -220,6 +228,23 @@ impl CheckWorker {
                 }
             }
             self.group(&mut block, at, (access.space, space), (group, &inside, size), plan);
+        }
+        self.block = Some(block);
+    }
+
+    /// Checks one access of an instruction to the shared memory of several blocks, whose ranks are in the row `blocks`.
+    fn access_blocks(&mut self, at: &At<'_>, access: &SiteAccess, plan: &AccessPlan, (lanes, blocks): (Mask, Slot)) {
+        let Some(mut block) = self.block.take() else { return };
+        let (mask, addresses, bytes) = at.request(access);
+        let ranks = at.values(blocks, 2);
+        // A copy to a rank that the cluster does not have raises a fault right after its check.
+        let all: u32 = self.launch.cluster.iter().product();
+        for lane in lanes::iter(mask & lanes).filter(|lane| bytes[*lane] != 0) {
+            for rank in (0..all).filter(|rank| ranks[lane] >> rank & 1 != 0) {
+                let places = addresses.map(|address| of_rank(address, rank));
+                let space = Space::SharedCluster;
+                self.group(&mut block, at, (space, space), (1 << lane, &places, bytes[lane]), plan);
+            }
         }
         self.block = Some(block);
     }

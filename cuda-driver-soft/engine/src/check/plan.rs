@@ -60,7 +60,9 @@ pub(super) struct AccessPlan {
     pub(super) element: u32,
     /// True for a copy that the thread has to wait for.
     pub(super) pending: bool,
-    /// True for a write to the shared memory of several blocks of the cluster.
+    /// For an access to the shared memory of several blocks of the cluster, the row with the masks of their ranks.
+    pub(super) blocks: Option<Slot>,
+    /// True for a write to the shared memory of several blocks of the cluster whose ranks are not known.
     pub(super) multicast: bool,
 }
 
@@ -134,7 +136,8 @@ impl Plan {
                 values: None,
                 element: 0,
                 pending: effect == Effect::Write && matches!(inst.op, Op::CpAsync { .. }),
-                multicast: effect == Effect::Write && is_multicast(&inst.op),
+                blocks: None,
+                multicast: effect == Effect::Write && matches!(&inst.op, Op::TensorCopy(copy) if copy.is_multicast()),
             };
             match &inst.op {
                 Op::Ld(m) => {
@@ -173,6 +176,12 @@ impl Plan {
                     one.release = releases.then_some(Reach::Cluster);
                     one.needs_value = !matches!(op, Init | Inval);
                     one.element = 8;
+                }
+                // A copy to several blocks signals their mbarriers itself.
+                Op::Bulk { multicast: true, .. } if effect != Effect::Read => {
+                    one.blocks = Some(decoded.e);
+                    one.release = (effect == Effect::Update).then_some(Reach::Cluster);
+                    one.needs_value = false;
                 }
                 // Copies may carry padding and parts of buffers that are not used.
                 Op::CpAsync { .. } | Op::Bulk { .. } | Op::TensorCopy(_) | Op::TensorMapReplace(_) => {
@@ -224,14 +233,6 @@ fn release(order: Order) -> Option<Reach> {
     }
 }
 
-fn is_multicast(op: &Op) -> bool {
-    match op {
-        Op::Bulk { multicast, .. } => *multicast,
-        Op::TensorCopy(copy) => copy.is_multicast(),
-        _ => false,
-    }
-}
-
 /// Returns the address of a compare-and-swap.
 fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
     match inst.op {
@@ -242,9 +243,15 @@ fn swapped_address(inst: &Inst) -> Option<(Operand, i64)> {
 
 /// Returns the first lane of each group of lanes that copy the same bytes to the same place, which happens if a whole
 /// warp runs the instruction.
-pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess]) -> Mask {
-    let all: Vec<_> = accesses.iter().map(|access| at.addresses(access)).collect();
-    let same = |a: usize, b: usize| all.iter().all(|addresses| addresses[a] == addresses[b]);
+pub(super) fn different_copies(at: &At<'_>, accesses: &[SiteAccess], plan: &Plan) -> Mask {
+    let mut all: Vec<_> = accesses.iter().map(|access| at.addresses(access)).collect();
+    all.extend(
+        plan.accesses
+            .iter()
+            .find_map(|one| one.blocks)
+            .map(|blocks| at.values(blocks, 2)),
+    );
+    let same = |a: usize, b: usize| all.iter().all(|values| values[a] == values[b]);
     let mut lanes: Mask = 0;
     for lane in lanes::iter(at.mask) {
         if !lanes::iter(lanes).any(|other| same(lane, other)) {

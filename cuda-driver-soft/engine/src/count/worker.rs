@@ -286,7 +286,7 @@ impl WorkerObserver for WorkerCounts {
         for (number, access) in site.accesses.iter().enumerate() {
             if !requests.is_bulk {
                 requests.access(at, number, access);
-            } else if access.kind != AccessKind::Read {
+            } else if access.kind != AccessKind::Read && matches!(access.bytes, AccessBytes::Register(_)) {
                 let bytes = at.bytes(access);
                 let moved = lanes::iter(at.lanes(access)).map(|i| u64::from(bytes[i]));
                 requests.counters.bulk_bytes += moved.sum::<u64>();

@@ -92,6 +92,10 @@ pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let bytes = AccessBytes::Register(size);
     b.note_access(access(to, (at, wide_to), bytes, kind));
     b.note_access(access(from, (source_at, wide_from), bytes, AccessKind::Read));
+    if let Some(wide) = wide_barrier {
+        let signalled = (barrier, wide);
+        b.note_access(access(to, signalled, AccessBytes::Constant(8), AccessKind::Atomic));
+    }
     Some(())
 }
 

@@ -556,6 +556,68 @@ fn an_mbarrier_must_be_initialised_before_other_threads_use_it() {
     }
 }
 
+/// The first thread of a cluster copies 64 bytes to the shared memory of both blocks.
+#[test]
+fn a_copy_to_several_blocks_is_ordered_by_the_mbarrier_of_each() {
+    let kernel = |wait: &str| {
+        format!(
+            ".version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 out) {{
+                .reg .pred %p;
+                .reg .b16 %h;
+                .reg .b32 %r<8>;
+                .reg .b64 %rd<4>;
+                .shared .align 16 .b8 place[64];
+                .shared .align 8 .b64 bar;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                mov.u32 %r2, place;
+                mov.u32 %r3, bar;
+                setp.ne.u32 %p, %r1, 0;
+                @%p bra READY;
+                mbarrier.init.shared.b64 [%r3], 1;
+                mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r3], 64;
+            READY:
+                barrier.cluster.arrive;
+                barrier.cluster.wait;
+                mov.u32 %r4, %cluster_ctarank;
+                or.b32 %r4, %r4, %r1;
+                setp.ne.u32 %p, %r4, 0;
+                @%p bra WAIT;
+                mov.u16 %h, 3;
+                cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+                    [%r2], [%rd1], 64, [%r3], %h;
+            WAIT:
+                {wait}
+                mad.lo.u32 %r5, %r1, 4, %r2;
+                ld.shared.u32 %r6, [%r5];
+                mov.u32 %r7, %ctaid.x;
+                mad.lo.u32 %r7, %r7, 16, %r1;
+                mad.wide.u32 %rd3, %r7, 4, %rd1;
+                st.global.u32 [%rd3+64], %r6;
+                barrier.cluster.arrive;
+                barrier.cluster.wait;
+                ret;
+            }}"
+        )
+    };
+    let wait = "mbarrier.try_wait.parity.shared::cta.b64 %p, [%r3], 0; @!%p bra WAIT;";
+    for (wait, races) in [(wait, 0), ("", 1)] {
+        let mut bench = Bench::text(&kernel(wait), Isa::best());
+        let checker = Checker::new(Checks::KERNELS);
+        let out = bench.put(&[7_u32; 48], u32::to_le_bytes);
+        let mut launch = bench.launch("k", 2, 16, &[Arg::U64(out)]);
+        launch.options.cluster = Some([2, 1, 1]);
+        launch.options.observers = checker.observers();
+        assert_eq!(Bench::run(launch).fault().map(|f| f.to_string()), None);
+        assert_eq!(bench.get(out, 48, u32::from_le_bytes), [7; 48]);
+        let found: Vec<_> = checker.findings().iter().map(|f| f.check).collect();
+        assert_eq!(found, vec![Checks::RACE; races], "{wait}");
+    }
+}
+
 #[test]
 fn a_fence_in_a_block_does_not_order_blocks() {
     let kernel = |fence: &str| {
