@@ -1,6 +1,9 @@
-//! Copies of `cp.async` that threads have not waited for.
+//! Copies of `cp.async` and bulk copies that threads have not waited for.
 
+use super::race::shared_offset;
+use super::stamp::Stamp;
 use crate::lanes::{self, LANES, Mask};
+use std::collections::HashMap;
 
 /// The copies that lanes of a warp made with one instruction.
 #[derive(Debug)]
@@ -85,6 +88,73 @@ impl Copies {
             self.commits.resize(warp + 1, [0; LANES]);
         }
         &mut self.commits[warp]
+    }
+}
+
+/// A bulk copy of a thread to shared memory.
+#[derive(Debug)]
+pub(super) struct BulkCopy {
+    /// The block, the warp and the lane of the thread.
+    who: (u32, u8, usize),
+    /// The shadow address of the destination.
+    pub(super) address: u64,
+    pub(super) bytes: u32,
+    /// The instruction, as a number in the launch.
+    site: u32,
+}
+
+impl BulkCopy {
+    /// Returns true if a write was made by this copy, or by a later one of the same instruction.
+    pub(super) fn made(&self, write: &Stamp) -> bool {
+        let (block, warp, lane) = self.who;
+        (write.block, write.warp, write.site) == (block, warp, self.site) && write.lanes >> lane & 1 == 1
+    }
+}
+
+/// The bulk copies to shared memory that no thread has waited for.
+#[derive(Debug, Default)]
+pub(super) struct BulkCopies {
+    /// Copies whose mbarrier is not known yet.
+    begun: Vec<BulkCopy>,
+    /// By the shadow address of an mbarrier, the copies that it completes.
+    signalled: HashMap<u64, Vec<BulkCopy>>,
+}
+
+impl BulkCopies {
+    pub(super) fn is_empty(&self) -> bool {
+        self.begun.is_empty() && self.signalled.is_empty()
+    }
+
+    /// Adds a copy of a thread.
+    pub(super) fn add(&mut self, who: (u32, u8, usize), (address, bytes): (u64, u32), site: u32) {
+        self.begun.push(BulkCopy {
+            who,
+            address,
+            bytes,
+            site,
+        });
+    }
+
+    /// Records that a thread signals an mbarrier: it completes the thread's copies to the mbarrier's block.
+    pub(super) fn signal(&mut self, who: (u32, u8, usize), barrier: u64) {
+        let block = |address| shared_offset(address).map(|(block, _)| block);
+        let is_meant = |copy: &mut BulkCopy| copy.who == who && block(copy.address) == block(barrier);
+        let copies = self.begun.extract_if(.., is_meant);
+        for copy in copies {
+            self.signalled.entry(barrier).or_default().push(copy);
+        }
+    }
+
+    /// Returns the copies that an mbarrier completes, and forgets them.
+    pub(super) fn waited(&mut self, barrier: u64) -> Vec<BulkCopy> {
+        self.signalled.remove(&barrier).unwrap_or_default()
+    }
+
+    /// Forgets the copies that the mbarriers of a block complete.
+    pub(super) fn end_block(&mut self, block: u32) {
+        let is_of_block = |address| shared_offset(address).is_some_and(|(of, _)| of == block);
+        self.begun.retain(|copy| !is_of_block(copy.address));
+        self.signalled.retain(|barrier, _| !is_of_block(*barrier));
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `warp_access`, `stamp` | an access of a warp, and the record that it leaves |
 //! | `shadow`, `parts`, `lane_maps`, `lines`, `together`, `race` | the last accesses to each byte, races with them |
 //! | `accesses`, `footprint`, `history` | global memory that launches and other work access, and races between them |
-//! | `copies` | copies of `cp.async` that threads have not waited for |
+//! | `copies` | copies of `cp.async` and bulk copies that threads have not waited for |
 //! | `init` | the bytes that were written |
 //! | `sync` | barriers that only a part of a block reaches, and wrong masks |
 //! | `plan` | the instructions of a launch as the checkers see them |

@@ -326,8 +326,11 @@ impl CheckWorker {
             pending: plan.pending,
             site: self.launch.first_sites[at.code.id.0 as usize] + at.pc,
         };
-        races.access(order, &access, pattern, values, &mut self.conflicts);
-        if access.pending {
+        let (pattern, maps) = pattern;
+        races.access(order, &access, (pattern, maps), values, &mut self.conflicts);
+        if let Some(step) = plan.bulk {
+            races.bulk_step(order, &access, step, maps);
+        } else if access.pending {
             let what = (bytes, access.site);
             block.copies.add(access.warp, lanes, places.all(), what);
         }

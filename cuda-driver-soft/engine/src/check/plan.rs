@@ -44,6 +44,17 @@ pub(super) enum CopyStep {
     Wait(Option<u32>),
 }
 
+/// The part of an access in bulk copies that an mbarrier completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BulkStep {
+    /// Writes the bytes.
+    Write,
+    /// Signals the mbarrier.
+    Signal,
+    /// Waits for the phase of an mbarrier.
+    Wait,
+}
+
 /// The checkers' view of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AccessPlan {
@@ -58,8 +69,10 @@ pub(super) struct AccessPlan {
     pub(super) values: Option<([Slot; 4], u8, u8)>,
     /// Bytes of one element, for the check of written bytes; 0 if the whole access is one element.
     pub(super) element: u32,
-    /// True for a copy that the thread has to wait for.
+    /// True for a copy that threads have to wait for.
     pub(super) pending: bool,
+    /// For an access of a bulk copy, or of a wait for such copies, its part in them.
+    pub(super) bulk: Option<BulkStep>,
     /// For an access to the shared memory of several blocks of the cluster, the row with the masks of their ranks.
     pub(super) blocks: Option<Slot>,
     /// True for a write to the shared memory of several blocks of the cluster whose ranks are not known.
@@ -136,6 +149,7 @@ impl Plan {
                 values: None,
                 element: 0,
                 pending: effect == Effect::Write && matches!(inst.op, Op::CpAsync { .. }),
+                bulk: None,
                 blocks: None,
                 multicast: effect == Effect::Write && matches!(&inst.op, Op::TensorCopy(copy) if copy.is_multicast()),
             };
@@ -166,7 +180,12 @@ impl Plan {
                     one.element = mem.ty.size();
                 }
                 Op::Mbarrier { op, .. } => {
-                    use MbarrierOp::{Init, Inval, PendingCount, Wait, WaitParity};
+                    use MbarrierOp::{CompleteTx, Init, Inval, PendingCount, Wait, WaitParity};
+                    one.bulk = match op {
+                        CompleteTx => Some(BulkStep::Signal),
+                        Wait | WaitParity => Some(BulkStep::Wait),
+                        _ => None,
+                    };
                     // The other operations are atomic.
                     if matches!(op, Init | Inval) {
                         one.strong = Strength::Weak;
@@ -177,11 +196,21 @@ impl Plan {
                     one.needs_value = !matches!(op, Init | Inval);
                     one.element = 8;
                 }
-                // A copy to several blocks signals their mbarriers itself.
-                Op::Bulk { multicast: true, .. } if effect != Effect::Read => {
-                    one.blocks = Some(decoded.e);
-                    one.release = (effect == Effect::Update).then_some(Reach::Cluster);
+                Op::Bulk {
+                    to,
+                    reduce: None,
+                    multicast,
+                    ..
+                } if *to != Space::Global && effect != Effect::Read => {
+                    one.blocks = multicast.then_some(decoded.e);
                     one.needs_value = false;
+                    one.pending = effect == Effect::Write;
+                    one.bulk = Some(BulkStep::Write);
+                    // Only a copy to several blocks signals their mbarriers itself.
+                    if effect == Effect::Update {
+                        one.release = Some(Reach::Cluster);
+                        one.bulk = Some(BulkStep::Signal);
+                    }
                 }
                 // Copies may carry padding and parts of buffers that are not used.
                 Op::CpAsync { .. } | Op::Bulk { .. } | Op::TensorCopy(_) | Op::TensorMapReplace(_) => {

@@ -6,11 +6,12 @@
 //! counts without a fence of its own, because programs that omit it are common and work. A fence orders the threads in
 //! its scope, and strong accesses whose scope is the block race with those of other blocks.
 
-use super::copies::WarpCopy;
+use super::copies::{BulkCopies, WarpCopy};
 use super::lane_maps::LaneMaps;
 use super::lines::{AccessPattern, LineAccess};
 use super::order::{BlockOrder, ClusterOrder, Known, Published, Reach};
 use super::parts::PartStamp;
+use super::plan::BulkStep;
 use super::shadow::{LINE, Shadow, is_row};
 use super::stamp::{Cell, READS, Stamp, Strength, add_read};
 use super::together::{is_harmless, record};
@@ -74,6 +75,7 @@ pub(super) struct Races {
     shadow: Shadow,
     published: Published,
     clusters: HashMap<u64, ClusterOrder>,
+    bulk: BulkCopies,
 }
 
 impl Races {
@@ -82,6 +84,7 @@ impl Races {
         self.shadow.reset();
         self.published = Published::default();
         self.clusters.clear();
+        self.bulk = BulkCopies::default();
     }
 
     /// Returns the barrier of a cluster.
@@ -95,6 +98,7 @@ impl Races {
         let bytes = shared_bytes.min(1 << SHARED_BITS);
         self.shadow.forget(shared_address(block, 0), bytes);
         self.published.end_block(block);
+        self.bulk.end_block(block);
     }
 
     /// Records that a block of a cluster of `blocks` blocks has ended. Returns true if all of them have.
@@ -285,21 +289,34 @@ impl Races {
     /// Records that lanes have waited for copies, which count as writes of this moment.
     pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy, maps: &LaneMaps) {
         for lane in lanes::iter(copy.lanes) {
-            let (mut at, end) = (
-                copy.addresses[lane],
-                copy.addresses[lane].saturating_add(copy.bytes.into()),
-            );
-            while at < end {
-                let part = (LINE - at % LINE).min(end - at);
-                let line = self.shadow.line(at);
-                line.visit(maps, at % LINE, part, |_, _, cell| {
-                    let write = &mut cell.write;
-                    let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
-                    if write.pending && same && write.lanes >> lane & 1 == 1 {
-                        (write.pending, write.time) = (false, order.time());
+            self.shadow.visit((copy.addresses[lane], copy.bytes), maps, |cell| {
+                let write = &mut cell.write;
+                let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
+                if write.pending && same && write.lanes >> lane & 1 == 1 {
+                    (write.pending, write.time) = (false, order.time());
+                }
+            });
+        }
+    }
+
+    /// Records an access of a bulk copy, or of a wait for such copies. A copy is over when a thread has tried to wait
+    /// for it: the copies of this driver complete at once, so the thread does not try again because of them.
+    pub(super) fn bulk_step(&mut self, order: &BlockOrder, access: &WarpAccess<'_>, step: BulkStep, maps: &LaneMaps) {
+        if step != BulkStep::Write && self.bulk.is_empty() {
+            return;
+        }
+        for lane in lanes::iter(access.lanes) {
+            let (who, address) = ((order.block(), access.warp, lane), access.places.address(lane));
+            match step {
+                BulkStep::Write => self.bulk.add(who, (address, access.bytes), access.site),
+                BulkStep::Signal => self.bulk.signal(who, address),
+                BulkStep::Wait => {
+                    for copy in self.bulk.waited(address) {
+                        self.shadow.visit((copy.address, copy.bytes), maps, |cell| {
+                            cell.write.pending &= !copy.made(&cell.write);
+                        });
                     }
-                });
-                at += part;
+                }
             }
         }
     }

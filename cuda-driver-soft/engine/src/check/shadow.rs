@@ -224,6 +224,16 @@ impl Shadow {
         &mut self.pages[page as usize][(address / LINE % PAGE_LINES) as usize]
     }
 
+    /// Calls a function for each cell of some bytes at an address.
+    pub(super) fn visit(&mut self, (address, bytes): (u64, u32), maps: &LaneMaps, mut visit: impl FnMut(&mut Cell)) {
+        let (mut at, end) = (address, address.saturating_add(bytes.into()));
+        while at < end {
+            let part = (LINE - at % LINE).min(end - at);
+            self.line(at).visit(maps, at % LINE, part, |_, _, cell| visit(cell));
+            at += part;
+        }
+    }
+
     fn page(&mut self, number: u64) -> u32 {
         let page = *self.index.entry(number).or_insert_with(|| {
             if let Some(page) = self.free.pop() {

@@ -3,6 +3,7 @@
 mod block_shapes;
 mod bulk;
 mod checks;
+mod checks_of_mbarriers;
 mod cluster;
 mod compiled;
 mod compiled_again;
