@@ -89,7 +89,7 @@ impl<'a> Emitter<'a> {
             Kind::Scalar(of, 0) if of == width && sources.iter().all(Value::is_uniform) => 1,
             _ => return false,
         };
-        if let (Work::Select(predicate, _), 1) = (work, parts)
+        if let (Work::Select(predicate, _), Kind::Scalar(..)) = (work, self.kind(d))
             && self.shape(predicate) != crate::plan::shape::Shape::Uniform
         {
             return false;
