@@ -598,9 +598,11 @@ impl Assembler {
         self.with_number(to, number, [Code::Sub_rm64_imm8, Code::Sub_rm64_imm32]);
     }
 
-    /// Copies a register if a condition holds, which must be less, greater, below, not below or above.
+    /// Copies a register if a condition holds, which must be not equal, less, greater, below, not below or above.
     pub(super) fn move_when(&mut self, when: When, width: Width, d: Gpr, from: Gpr) {
         let code = match (when, width) {
+            (When::NotEqual, Width::Bits32) => Code::Cmovne_r32_rm32,
+            (When::NotEqual, Width::Bits64) => Code::Cmovne_r64_rm64,
             (When::Greater, Width::Bits32) => Code::Cmovg_r32_rm32,
             (When::Greater, Width::Bits64) => Code::Cmovg_r64_rm64,
             (When::Above, Width::Bits32) => Code::Cmova_r32_rm32,

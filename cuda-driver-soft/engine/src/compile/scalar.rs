@@ -7,7 +7,7 @@ use super::registers::Kind;
 use super::value::Value;
 use crate::plan::shape::{Condition, Shape};
 use crate::window;
-use ptx::ir::{Inst, Op, Part, Reg, Space, Type};
+use ptx::ir::{Inst, Op, Operand, Part, Reg, Space, Type};
 
 /// Returns the width of an integer type.
 pub(super) fn integer(ty: Type) -> Option<Width> {
@@ -116,6 +116,39 @@ impl Emitter<'_> {
                     _ => Alu::Xor,
                 };
                 Work::Bits(source(0, width)?, source(1, width)?, alu)
+            }
+            Op::Not { ty } => {
+                let width = integer(*ty)?;
+                Work::Bits(source(0, width)?, self.value(&Operand::Imm(u64::MAX), width)?, Alu::Xor)
+            }
+            Op::Neg { ty } => {
+                let width = integer(*ty)?;
+                Work::Sum(self.value(&Operand::Imm(0), width)?, source(0, width)?, Alu::Sub)
+            }
+            Op::Div {
+                ty: ty @ (Type::U32 | Type::U64),
+            }
+            | Op::Rem {
+                ty: ty @ (Type::U32 | Type::U64),
+            } => {
+                let width = integer(*ty)?;
+                let (a, by) = (source(0, width)?, source(1, width)?.number()?);
+                match inst.op {
+                    _ if !by.is_power_of_two() => return None,
+                    Op::Div { .. } => Work::ShiftRight(a, by.trailing_zeros(), false),
+                    _ => Work::Bits(a, self.value(&Operand::Imm(by - 1), width)?, Alu::And),
+                }
+            }
+            Op::Selp { ty } => {
+                let width = bits(*ty)?;
+                let (a, b) = (source(0, width)?, source(1, width)?);
+                let (predicate, negated) = self.mask_of(inst.srcs.get(2)?)?;
+                // A uniform result may be a float, which is better kept as a vector.
+                if a.is_uniform() && b.is_uniform() || self.shape(predicate) != Shape::Uniform {
+                    return None;
+                }
+                let (yes, no) = if negated { (b, a) } else { (a, b) };
+                Work::Select(yes, no, predicate)
             }
             Op::Min { ty, relu: false } | Op::Max { ty, relu: false } => {
                 let width = integer(*ty)?;
@@ -257,6 +290,7 @@ impl Emitter<'_> {
                 None => return self.multiply_wide([a, b], c, signed, d),
             },
             Work::Choice(a, b, choice) => return self.choose(a, b, choice, d),
+            Work::Select(a, b, predicate) => return self.select(a, b, predicate, d),
             Work::Offset(a, start) => return self.offset(a, start, d),
         };
         let first = self.first_lane(a, Gpr::AX);
@@ -317,6 +351,17 @@ impl Emitter<'_> {
         self.asm.alu(Alu::Cmp, a.width, Gpr::AX, Word::Gpr(Gpr::CX));
         self.asm.move_when(choice.otherwise(), a.width, Gpr::AX, Gpr::CX);
         self.define_from_ax(a.width, d);
+    }
+
+    /// Sets the result to `a` if a uniform predicate is true, and to `b` if it is false.
+    fn select(&mut self, a: Value, b: Value, predicate: Reg, d: Reg) {
+        self.copy_first_lane(a, Gpr::CX);
+        self.copy_first_lane(b, Gpr::DX);
+        self.copy_mask(predicate, Gpr::AX);
+        self.asm.alu(Alu::And, Width::Bits32, Gpr::AX, Word::Imm(1));
+        self.asm.move_when(When::NotEqual, a.width, Gpr::DX, Gpr::CX);
+        let d = self.define_gpr(d);
+        self.asm.alu(Alu::Mov, a.width, d, Word::Gpr(Gpr::DX));
     }
 
     fn offset(&mut self, a: Value, start: u64, d: Reg) {
@@ -414,6 +459,8 @@ enum Work {
     ShiftRight(Value, u32, bool),
     Bits(Value, Value, Alu),
     Choice(Value, Value, Choice),
+    /// The first value where the predicate is true, else the second one.
+    Select(Value, Value, Reg),
     Widen(Value, bool),
     Narrow(Value),
     /// The sum with a constant of 64 bits.
@@ -432,7 +479,8 @@ impl Work {
             | Work::Sum(a, _, _)
             | Work::Product(a, _, _)
             | Work::Bits(a, _, _)
-            | Work::Choice(a, _, _) => a.width,
+            | Work::Choice(a, _, _)
+            | Work::Select(a, _, _) => a.width,
         }
     }
 
@@ -444,7 +492,7 @@ impl Work {
             | Work::Widen(a, _)
             | Work::Narrow(a)
             | Work::Offset(a, _) => vec![*a],
-            Work::Sum(a, b, _) | Work::Bits(a, b, _) | Work::Choice(a, b, _) => vec![*a, *b],
+            Work::Sum(a, b, _) | Work::Bits(a, b, _) | Work::Choice(a, b, _) | Work::Select(a, b, _) => vec![*a, *b],
             Work::Product(a, b, c) | Work::WideProduct(a, b, c, _) => [*a, *b].into_iter().chain(*c).collect(),
         }
     }

@@ -8,7 +8,7 @@ use super::value::Value;
 use crate::semantics::float::NAN_F32;
 use crate::window;
 use iced_x86::Code;
-use ptx::ir::{FloatMods, Inst, Op, Operand, Part, Reg, Rounding, Space, Type};
+use ptx::ir::{FloatMods, Inst, Op, Part, Reg, Rounding, Space, Type};
 
 /// An operation on parts. Its sources have the width of its result, unless a variant says otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -258,14 +258,7 @@ impl<'a> Emitter<'a> {
             Op::Lop3 { lut, bool_op: None } => Some((Work::Logic(*lut), sources(3, narrow)?, narrow)),
             Op::Selp { ty } => {
                 let width = bits(*ty)?;
-                let (predicate, negated) = match inst.srcs.get(2)? {
-                    Operand::Reg(reg) => (*reg, false),
-                    Operand::NotReg(reg) => (*reg, true),
-                    _ => return None,
-                };
-                if self.is_alias(predicate) {
-                    return None;
-                }
+                let (predicate, negated) = self.mask_of(inst.srcs.get(2)?)?;
                 Some((Work::Select(predicate, negated), sources(2, width)?, width))
             }
             Op::FAdd(m) if is_plain(m) => Some((

@@ -1,6 +1,8 @@
 //! Arithmetic in compiled code: each instruction against the interpreter, on numbers of all kinds.
 
-use super::compiled::same;
+use super::can_compile;
+use super::compiled::{counts, same};
+use crate::Engine;
 
 /// Runs instructions such as `g:gg add.f64`: the register before the colon is the result, those after it are sources.
 /// Letters name registers of 16 bits (h), 32 bits (r, f) and 64 bits (d, g), and predicates (p).
@@ -376,6 +378,68 @@ fn thread_numbers_shifted_there_and_back() {
     for by in [56, 60, 62] {
         same(&format!(
             "cvt.u64.u32 %rd11, %r6; shl.b64 %rd11, %rd11, {by}; shr.s64 %rd11, %rd11, {by}; st.global.u64 [%rd3], %rd11;"
+        ));
+    }
+}
+
+/// Each instruction is compiled for groups of every size: the interpreter runs no more than for the one beside it.
+#[test]
+fn instructions_on_rows_of_numbers_need_no_calls() {
+    let affine = "shl.b32 %r11, %r6, 3; add.u32 %r12, %r11, 5; cvt.u64.u32 %rd11, %r11; add.u64 %rd12, %rd11, %rd2;
+        setp.lt.u32 %p1, %r3, 2;";
+    let narrow = "add.u32 %r20, %r11, 1;";
+    let wide = "add.u64 %rd20, %rd11, 1;";
+    let loaded = "ld.global.b32 %r11, [%rd6]; ld.global.b32 %r12, [%rd6+4]; ld.global.b64 %rd11, [%rd6];
+        ld.global.b64 %rd12, [%rd6+8]; setp.lt.s32 %p1, %r11, %r12;";
+    for (start, instruction, other) in [
+        (affine, "not.b32 %r20, %r11;", narrow),
+        (affine, "not.b64 %rd20, %rd11;", wide),
+        (affine, "neg.s32 %r20, %r11;", narrow),
+        (affine, "neg.s64 %rd20, %rd11;", wide),
+        (affine, "div.u32 %r20, %r11, 4;", narrow),
+        (affine, "div.u32 %r20, %r11, 1;", narrow),
+        (affine, "div.u64 %rd20, %rd11, 8;", wide),
+        (affine, "rem.u32 %r20, %r6, 4096;", narrow),
+        (affine, "rem.u64 %rd20, %rd11, 0x10000000000;", wide),
+        (affine, "selp.b32 %r20, %r11, %r12, %p1;", narrow),
+        (affine, "selp.b32 %r20, %r11, %r12, !%p1;", narrow),
+        (affine, "selp.b64 %rd20, %rd12, %rd11, %p1;", wide),
+        (affine, "selp.b32 %r11, %r12, %r11, %p1; mov.u32 %r20, %r11;", narrow),
+        (loaded, "selp.b32 %r20, %r11, %r12, %p1;", narrow),
+        (loaded, "selp.b32 %r20, %r11, 7, !%p1;", narrow),
+        (loaded, "selp.b64 %rd20, %rd11, %rd12, %p1;", wide),
+    ] {
+        let unused = if instruction.contains("%rd20") {
+            "mov.u32 %r20, 0;"
+        } else {
+            "mov.u64 %rd20, 0;"
+        };
+        let body = |instruction: &str| {
+            format!(
+                "{start} {instruction} {unused} cvt.u64.u32 %rd21, %r20; add.u64 %rd22, %rd20, %rd21;
+                st.global.u64 [%rd3], %rd22;"
+            )
+        };
+        same(&body(instruction));
+        if can_compile() {
+            for lanes in [8, 16, 32] {
+                let called = |text: &str| counts(&body(text), Engine::Compiled { lanes }).0.called;
+                assert_eq!(called(instruction), called(other), "{lanes} lanes: {instruction}");
+            }
+        }
+    }
+}
+
+/// The lanes that run a region select between rows of numbers; the first lane of a group may not be one of them.
+#[test]
+fn selections_for_some_lanes() {
+    for other in ["0", "1"] {
+        same(&format!(
+            "ld.global.b32 %r10, [%rd6]; mov.u32 %r21, %r10; and.b32 %r13, %r6, 1; setp.eq.u32 %p1, %r13, {other};
+            @%p1 bra join;
+            setp.lt.u32 %p2, %r3, 2; add.u32 %r11, %r6, 9; selp.b32 %r20, %r11, %r6, %p2; not.b32 %r14, %r20;
+            neg.s32 %r15, %r20; sub.u32 %r14, %r14, %r15; mad.lo.u32 %r21, %r20, 16, %r14;
+            join: cvt.u64.u32 %rd20, %r21; st.global.u64 [%rd3], %rd20;"
         ));
     }
 }
