@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use cuda_driver::graph::{CopyParams, Edge, FillParams, UserObject};
 use cuda_driver::sys::{
@@ -13,7 +14,8 @@ use cuda_driver::{
     Context, Device, DeviceBuffer, DeviceSliceMut, Event, Function, Graph, GraphExec, LaunchConfig, Module, Stream,
 };
 
-use crate::common::{code, driver, driver_version, has_architecture, needs};
+use crate::blocking::{SHORT, waits};
+use crate::common::{code, driver, driver_version, has_architecture, has_version, needs};
 use crate::graph_tools::PTX;
 
 /// A context with the kernels of [`PTX`], a non-blocking stream, and four zeroed values.
@@ -345,7 +347,9 @@ fn graphs_dropped_before_their_launch_runs() {
     drop(exec);
     open.send(()).expect("a receiver");
     s.stream.synchronize().expect("the end of the work");
-    assert_eq!(reports.iter().collect::<Vec<_>>(), ["called", "dropped"]);
+    let next = || reports.recv_timeout(Duration::from_secs(60));
+    let end = mpsc::RecvTimeoutError::Disconnected;
+    assert_eq!([next(), next(), next()], [Ok("called"), Ok("dropped"), Err(end)]);
 }
 
 #[test]
@@ -367,10 +371,16 @@ fn events_of_nodes_stay_alive() {
     exec.set_awaited_event(wait, &made).expect("a change");
     let last = Arc::new(Event::new(&s.context).expect("an event"));
     exec.set_recorded_event(record, &last).expect("a change");
-    drop((graph, made));
-    // SAFETY: the graph uses no memory.
-    unsafe { exec.launch(&s.stream) }.expect("a launch");
-    last.synchronize().expect("its end");
+    let other = Stream::non_blocking(&s.context).expect("a stream");
+    let _current = s.context.push().expect("the context");
+    let waited = waits(other.as_raw(), SHORT, || {
+        made.record(&other).expect("a record");
+        drop((graph, made));
+        // SAFETY: the graph uses no memory.
+        unsafe { exec.launch(&s.stream) }.expect("a launch");
+        last.synchronize().expect("its end");
+    });
+    assert!(waited, "the graph did not wait for the event");
     assert_eq!(Arc::strong_count(&last), 2);
     drop(exec);
     assert_eq!(Arc::strong_count(&last), 1);
@@ -384,7 +394,7 @@ fn graphs_in_graphs() {
     let outer = s.graph();
     let before = digit!(s, outer, &[], 1);
     let child = outer.add_child(&[before], &inner).expect("a node");
-    digit!(s, outer, &[child], 3);
+    let last = digit!(s, outer, &[child], 3);
     // A graph must not contain itself.
     assert_eq!(code(outer.add_child(&[], &outer)).0, 1);
     let own = child.child_graph().expect("a graph");
@@ -422,13 +432,14 @@ fn graphs_in_graphs() {
     drop(inner);
     let exec = outer.instantiate().expect("an executable graph");
     assert_eq!(s.run(&exec)[0], 1293);
-    if driver_version() >= 12090 {
+    if has_version(12090) {
         let moved = s.graph();
         digit!(s, moved, &[], 4);
         let raw = moved.as_raw();
-        let root = outer.root_nodes().expect("nodes")[0];
-        let child = outer.add_owned_child(&[root], moved).expect("a node");
+        let child = outer.add_owned_child(&[last], moved).expect("a node");
         assert_eq!(child.child_graph().expect("a graph").as_raw(), raw);
+        let exec = outer.instantiate().expect("an executable graph");
+        assert_eq!(s.run(&exec)[0], 12934);
     }
 }
 
