@@ -106,18 +106,21 @@ fn memory_of_graphs_is_kept_until_it_is_trimmed() {
         const CHUNK: u64 = 32 << 20;
         let s = Steps::new();
         let mut c = Codes::new();
-        let counts = || {
-            [
-                A::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
-                A::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-            ]
-            .map(|attribute| {
-                let mut bytes = 7_u64;
-                ok!(cuDeviceGetGraphMemAttribute(0, attribute, (&raw mut bytes).cast()));
-                bytes
-            })
+        const CURRENT: [A; 2] = [
+            A::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+            A::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+        ];
+        const HIGH: [A; 2] = [
+            A::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH,
+            A::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH,
+        ];
+        let read = |attribute| {
+            let mut bytes = 7_u64;
+            ok!(cuDeviceGetGraphMemAttribute(0, attribute, (&raw mut bytes).cast()));
+            bytes
         };
-        assert_eq!(counts(), [0, 0]);
+        let (counts, marks) = (|| CURRENT.map(read), || HIGH.map(read));
+        assert_eq!((counts(), marks()), ([0, 0], [0, 0]));
         let g = graph();
         let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
         params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -149,6 +152,15 @@ fn memory_of_graphs_is_kept_until_it_is_trimmed() {
             is!(c, 0, cuGraphDestroy(g));
         }
         is!(c, 0, cuDeviceGraphMemTrim(0));
-        assert_eq!(counts(), [0, 0], "after the trim");
+        assert_eq!((counts(), marks()), ([0, 0], [CHUNK, CHUNK]), "after the trim");
+        // Each mark is reset to the current number on its own.
+        for (attribute, left) in HIGH.into_iter().zip([[0, CHUNK], [0, 0]]) {
+            is!(
+                c,
+                0,
+                cuDeviceSetGraphMemAttribute(0, attribute, ptr::from_mut(&mut 0_u64).cast())
+            );
+            assert_eq!(marks(), left, "after the reset of {attribute:?}");
+        }
     });
 }

@@ -30,13 +30,14 @@ fn large_stacks() -> MutexGuard<'static, ()> {
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the PTX of a kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back
-/// and store it in their element of `p`.
+/// Returns the PTX of a kernel whose threads write their number to the last 128 bytes of an array of `bytes` bytes in
+/// `space`, read it back and store it in their element of `p`.
 fn with_array(space: &str, bytes: u64) -> String {
+    let last = bytes - 128;
     format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
         ld.param.u64 %rd1,[p];\nmov.u32 %r1,%tid.x;\nmul.wide.u32 %rd2,%r1,4;\nmov.u64 %rd3,s;\nadd.s64 %rd4,%rd3,%rd2;\n\
-        st.{space}.u32 [%rd4],%r1;\nld.{space}.u32 %r2,[%rd4];\nadd.s64 %rd1,%rd1,%rd2;\n\
+        st.{space}.u32 [%rd4+{last}],%r1;\nld.{space}.u32 %r2,[%rd4+{last}];\nadd.s64 %rd1,%rd1,%rd2;\n\
         st.global.u32 [%rd1],%r2;\nret;\n}}\n"
     )
 }
@@ -72,12 +73,20 @@ fn run(function: CUfunction, shared: u32, mut arguments: Arguments) -> (u32, u32
     (launched.0, call!(cuCtxSynchronize()).0)
 }
 
+/// Runs a kernel of [`with_array`]; returns the codes of [`run`], and whether each thread stored its number.
+fn run_with_array(gpu: &Gpu, function: CUfunction, shared: u32) -> ((u32, u32), bool) {
+    let out = gpu.upload(&[u32::MAX; 32]);
+    let codes = run(function, shared, arguments![out]);
+    let stored = gpu.read::<u32>(out, 32).into_iter().eq(0..32);
+    ok!(cuMemFree(out));
+    (codes, stored)
+}
+
 #[test]
 fn local_memory() {
     let _large_stacks = large_stacks();
     let gpu = Gpu::new();
     let mut c = Codes::new();
-    let out = gpu.alloc(128);
     let size = CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
     let stack = CUlimit::CU_LIMIT_STACK_SIZE;
     let mut largest = 0;
@@ -86,14 +95,16 @@ fn local_memory() {
         c.that(code == 0, || format!("{bytes} bytes load: {code}"));
         let seen = attribute(function, size);
         c.that(seen as u64 == bytes, || format!("{bytes} bytes: {seen}"));
-        let codes = run(function, 0, arguments![out]);
+        let (codes, stored) = run_with_array(&gpu, function, 0);
         if codes == (2, 0) && !is_software() {
             // The stacks of all threads that a large GPU runs at once are as large as its memory, which other tests
             // use.
             needs(&format!("more free memory: {bytes} bytes of local memory a thread"));
             continue;
         }
-        c.that(codes == (0, 0), || format!("{bytes} bytes run: {codes:?}"));
+        c.that((codes, stored) == ((0, 0), true), || {
+            format!("{bytes} bytes run: {codes:?}, {stored}")
+        });
         largest = bytes.next_multiple_of(16);
         // The launch enlarges the stack if necessary.
         let seen = limit(stack) as u64;
@@ -102,8 +113,10 @@ fn local_memory() {
     for bytes in [524_272, 524_288, 600_000, 16_777_216] {
         let (code, function) = load(&with_array("local", bytes));
         c.that(code == 0, || format!("{bytes} bytes load: {code}"));
-        let codes = run(function, 0, arguments![out]);
-        c.that(codes == (1, 0), || format!("{bytes} bytes run: {codes:?}"));
+        let (codes, stored) = run_with_array(&gpu, function, 0);
+        c.that((codes, stored) == ((1, 0), false), || {
+            format!("{bytes} bytes run: {codes:?}, {stored}")
+        });
     }
     let seen = limit(stack) as u64;
     c.that(seen == largest, || format!("at the end: stack {seen}"));
@@ -113,7 +126,6 @@ fn local_memory() {
 fn shared_memory() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
-    let out = gpu.alloc(128);
     let mut most = 0;
     let optin = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     ok!(cuDeviceGetAttribute(&raw mut most, optin, 0));
@@ -132,9 +144,9 @@ fn shared_memory() {
         is!(c, 1, cuFuncSetAttribute(function, dynamic, left + 1));
         is!(c, 0, cuFuncSetAttribute(function, dynamic, left));
         for (shared, expected) in [(0, 0), (left as u32, 0), (left as u32 + 1, 1)] {
-            let codes = run(function, shared, arguments![out]);
-            c.that(codes == (expected, 0), || {
-                format!("{bytes} and {shared} bytes: {codes:?}")
+            let (codes, stored) = run_with_array(&gpu, function, shared);
+            c.that((codes, stored) == ((expected, 0), expected == 0), || {
+                format!("{bytes} and {shared} bytes: {codes:?}, {stored}")
             });
         }
     }

@@ -205,5 +205,6 @@ fn several_ranges_in_one_call() {
     stream.synchronize().expect("the work");
     assert!(first.host().expect("the values").iter().all(|value| *value == 1));
     second.host_mut().expect("the values").fill(3);
-    second.as_slice().to_vec().expect("a copy");
+    let values = second.as_slice().to_vec().expect("a copy");
+    assert!(values.iter().all(|value| *value == 3));
 }
