@@ -107,17 +107,6 @@ fn a_target_that_older_drivers_do_not_know() {
 }
 
 #[test]
-fn a_target_with_an_unknown_letter() {
-    let _gpu = Gpu::new();
-    let with = |target: &str| {
-        let text = format!(".version 7.8\n.target {target}\n.address_size 64\n.visible .entry k() {{ ret; }}\n");
-        load(&CString::new(text).unwrap_or_default(), &mut [], &mut [])
-    };
-    // Unknown letters after the number are ignored. There is no sm_51, with or without a letter.
-    assert_eq!(["sm_52", "sm_52abc", "sm_51b"].map(with), [0, 0, 218]);
-}
-
-#[test]
 fn sizes_of_logs_are_read_and_written() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
