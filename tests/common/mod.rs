@@ -281,6 +281,17 @@ fn finish(mut child: Child, name: &str) -> (ExitStatus, String) {
 /// child.
 #[track_caller]
 pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
+    in_child_with_input(name, environment, Stdio::null(), body)
+}
+
+/// Like [`in_child`], with a standard input stream for the child.
+#[track_caller]
+pub(crate) fn in_child_with_input(
+    name: &str,
+    environment: &[(&str, &str)],
+    input: Stdio,
+    body: impl FnOnce(),
+) -> Option<String> {
     if env::var(CHILD).as_deref() == Ok(name) {
         body();
         return None;
@@ -293,7 +304,7 @@ pub(crate) fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOn
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(CHILD, name)
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();

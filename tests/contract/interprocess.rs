@@ -2,10 +2,9 @@
 #![cfg(target_os = "linux")]
 
 use std::env;
-use std::ffi::c_void;
 use std::fmt::Write;
+use std::panic::{catch_unwind, resume_unwind};
 use std::ptr;
-use std::time::{Duration, Instant};
 
 use cuda_driver::sys::*;
 
@@ -103,7 +102,8 @@ fn memory_and_events_with_handles() {
     ok!(cuMemFreeHost(host));
 }
 
-/// The part of the test in the other process: opens the memory and the event, waits for the event, and writes.
+/// The part of the test in the other process: opens the memory and the event, waits for the event, and writes. The
+/// first process's work ends when this process has written 1 to the start of the memory.
 fn other_process() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
@@ -113,16 +113,18 @@ fn other_process() {
     ok!(cuIpcOpenMemHandle(&raw mut again, memory_handle, LAZY));
     assert_eq!(memory, again);
     ok!(cuIpcOpenEventHandle(&raw mut event, event_handle));
-    // The stream waits for work that the first process may not have finished.
-    let stream = stream();
+    // The stream waits for work that the first process has not finished.
+    let (stream, mut copy) = (stream(), ptr::null_mut());
+    ok!(cuMemHostAlloc(&raw mut copy, 4, 0));
     ok!(cuStreamWaitEvent(stream, event, 0));
-    let mut copy = 0_u32;
-    let to = (&raw mut copy).cast::<c_void>();
-    let begin = Instant::now();
-    ok!(cuMemcpyDtoHAsync(to, memory + 4096, 4, stream));
+    ok!(cuMemcpyDtoHAsync(copy, memory + 4096, 4, stream));
+    let waiting = [call!(cuEventQuery(event)).0, call!(cuStreamQuery(stream)).0];
+    gpu.write(memory, &[1_u32]);
+    assert_eq!(waiting, [600; 2]);
     ok!(cuEventSynchronize(event));
     ok!(cuStreamSynchronize(stream));
-    assert_eq!(copy, 77, "after {:?}", begin.elapsed());
+    // SAFETY: page-locked memory of this size; the copy is done.
+    assert_eq!(unsafe { copy.cast::<u32>().read() }, 77);
     let (mut base, mut size) = (0, 0);
     ok!(cuMemGetAddressRange(&raw mut base, &raw mut size, memory + 99));
     assert_eq!((base, size), (memory, 1 << 20));
@@ -137,7 +139,8 @@ fn other_process() {
     assert_eq!(gpu.read::<u32>(memory + 4096, 1), [78]);
     is!(c, 0, cuIpcCloseMemHandle(memory));
     is!(c, 1, cuIpcCloseMemHandle(memory));
-    is!(c, 1, cuMemcpyDtoH(to, memory, 4));
+    is!(c, 1, cuMemcpyDtoH(copy, memory, 4));
+    ok!(cuMemFreeHost(copy));
 }
 
 #[test]
@@ -155,24 +158,12 @@ fn another_process_opens_memory_and_events() {
     let event = shared_event();
     let mut event_handle = CUipcEventHandle::default();
     ok!(cuIpcGetEventHandle(&raw mut event_handle, event));
-    // The work waits for `flag`, which a thread sets after 400 ms, so that the other process has time to wait for the
-    // event.
-    let (stream, mut flag) = (stream(), ptr::null_mut());
-    ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
-    let flag = flag.cast::<u32>();
-    // SAFETY: page-locked memory that this test owns.
-    unsafe { flag.write_volatile(0) };
-    ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
+    // The work waits for a number that the other process writes when its own work waits for the event.
+    let stream = stream();
+    ok!(cuStreamWaitValue32(stream, memory, 1, 1));
     ok!(cuMemsetD32Async(memory + 4096, 77, 1, stream));
     ok!(cuEventRecord(event, stream));
-    assert_eq!(call!(cuEventQuery(event)).0, 600);
-    let address = flag as usize;
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            std::thread::sleep(Duration::from_millis(400));
-            // SAFETY: as above; only the device reads it meanwhile.
-            unsafe { (address as *mut u32).write_volatile(1) };
-        });
+    let child = catch_unwind(|| {
         in_child(
             &name,
             &[
@@ -180,12 +171,16 @@ fn another_process_opens_memory_and_events() {
                 ("TEST_EVENT", &text(&event_handle)),
             ],
             other_process,
-        );
+        )
     });
+    // A child that failed may not have written the number, and destroying the context waits for the work.
+    gpu.write(memory, &[1_u32]);
+    if let Err(panic) = child {
+        resume_unwind(panic);
+    }
     assert_eq!(gpu.read::<u32>(memory + 4096, 1), [78]);
     ok!(cuEventSynchronize(event));
     ok!(cuEventDestroy(event));
     ok!(cuStreamDestroy(stream));
     ok!(cuMemFree(memory));
-    ok!(cuMemFreeHost(flag.cast()));
 }

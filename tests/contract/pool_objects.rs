@@ -247,13 +247,12 @@ fn a_stream_of_another_context_allocates_no_buffer() {
 mod shared {
     use std::env;
     use std::os::fd::{AsFd, AsRawFd};
-    use std::process::Command;
 
     use cuda_driver::pool::SharedPointer;
     use cuda_driver::sys::CUmemAllocationHandleType as HandleType;
 
     use super::*;
-    use crate::common::{CHILD, in_child};
+    use crate::common::{CHILD, in_child, in_child_with_input};
     use crate::test_path;
 
     fn shared_pool() -> MemPool {
@@ -314,15 +313,8 @@ mod shared {
         let descriptor = pool.export_fd().expect("a descriptor");
         let bytes = buffer.export().expect("the bytes for another process").0;
         let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
-        let output = Command::new(env::current_exe().expect("this program"))
-            .args(["--exact", &name, "--nocapture", "--test-threads=1"])
-            .env(CHILD, &name)
-            .env("TEST_POINTER", bytes.join(","))
-            .stdin(descriptor)
-            .output()
-            .expect("the other process starts");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}");
+        let environment = [("TEST_POINTER", &*bytes.join(","))];
+        let _ = in_child_with_input(&name, &environment, descriptor.into(), importer);
         assert_eq!(buffer.as_slice().to_vec().expect("a copy"), [42; 1000]);
     }
 }

@@ -264,6 +264,8 @@ fn dropped_on_another_thread_behind_queued_work() {
     unsafe { view.fill_u8_async(1, &stream) }.expect("a fill");
     drop(context);
     let dropper = std::thread::spawn(move || drop(range));
+    // Gives a drop that does not wait the time to unmap the memory before the fill.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     send.send(()).expect("the host function");
     dropper.join().expect("no panic");
     stream.synchronize().expect("no fault");
