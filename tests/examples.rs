@@ -16,7 +16,13 @@ fn example(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    needs(&format!("the example {name}; run: cargo build --examples"));
+    let missing = format!("the example {name}; run: cargo build --examples");
+    // On Windows, programs have another name.
+    if cfg!(windows) {
+        needs(&missing);
+    } else {
+        needs::needs_but_not_in_ci(&missing);
+    }
     None
 }
 
@@ -215,7 +221,7 @@ fn saxpy_is_the_readmes_program() {
     assert!(out.ends_with(": [10.5, 20.5, 30.5, 40.5]\n"), "{out}");
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let Ok(readme) = std::fs::read_to_string(readme) else {
-        return;
+        return needs("README.md, which is in the source tree");
     };
     let program = include_str!("../examples/saxpy.rs");
     let (_, program) = program.split_once("\n\n").expect("a first comment");

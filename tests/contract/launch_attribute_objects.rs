@@ -12,7 +12,7 @@ use cuda_driver::{
     ParamBuffer, Stream,
 };
 
-use crate::common::{architecture, context, driver_version, in_child, needs, ptx_path};
+use crate::common::{architecture, context, driver_version, has_architecture, has_version, in_child, needs, ptx_path};
 use crate::test_path;
 
 const CLUSTERS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -49,12 +49,12 @@ fn launches_with_attributes() {
         vec![LaunchAttribute::programmatic_serialization()],
         vec![LaunchAttribute::access_policy(window), LaunchAttribute::priority(0)],
     ];
-    if driver_version() >= 12000 {
+    if has_version(12000) {
         cases.push(vec![LaunchAttribute::mem_sync_domain(
             CUlaunchMemSyncDomain::CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE,
         )]);
     }
-    if driver_version() >= 12050 {
+    if has_version(12050) {
         cases.push(vec![LaunchAttribute::shared_memory_carveout(50)]);
     }
     for (value, attributes) in (5_u32..).zip(&cases) {
@@ -85,18 +85,7 @@ fn invalid_attributes() {
         // SAFETY: the kernel takes an address and a value, and writes to the first element.
         unsafe { write.launch_with(&stream, LaunchConfig::default(), &[attribute], arguments) }
     };
-    if driver_version() < 13020 {
-        let mode = CUlaunchAttributePortableClusterMode::CU_LAUNCH_PORTABLE_CLUSTER_MODE_DEFAULT;
-        let error = launch(LaunchAttribute::portable_cluster_size(mode)).expect_err("the driver is too old");
-        assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
-        assert!(
-            error
-                .to_string()
-                .contains("the driver is older than a launch attribute"),
-            "{error}"
-        );
-    }
-    if architecture() >= 90 {
+    if has_architecture(90) {
         // The grid has one block.
         let error = launch(LaunchAttribute::cluster(2)).expect_err("the cluster does not divide the grid");
         assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE);
@@ -130,17 +119,20 @@ fn attributes_of_a_newer_driver() {
         let write = kernel(&context, "faults.ptx", "fault_write");
         let stream = Stream::new(&context).expect("a stream");
         let memory = DeviceBuffer::<u32>::zeroed(&context, 64).expect("memory");
-        let attributes = [
-            LaunchAttribute::priority(0),
-            LaunchAttribute::shared_memory_carveout(50),
-        ];
         let (config, arguments) = (LaunchConfig::default(), (memory.ptr(), 1_u32));
-        // SAFETY: the kernel takes an address and a value, and writes to the first element.
-        let launched = unsafe { write.launch_with(&stream, config, &attributes, arguments) };
-        let error = launched.expect_err("the driver is too old");
-        assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
-        assert!(error.to_string().contains("older than a launch attribute"), "{error}");
-        assert!(write.max_active_clusters(config, &attributes).is_err());
+        let mode = CUlaunchAttributePortableClusterMode::CU_LAUNCH_PORTABLE_CLUSTER_MODE_DEFAULT;
+        for newer in [
+            LaunchAttribute::shared_memory_carveout(50),
+            LaunchAttribute::portable_cluster_size(mode),
+        ] {
+            let attributes = [LaunchAttribute::priority(0), newer];
+            // SAFETY: the kernel takes an address and a value, and writes to the first element.
+            let launched = unsafe { write.launch_with(&stream, config, &attributes, arguments) };
+            let error = launched.expect_err("the driver is too old");
+            assert_eq!(error.code(), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+            assert!(error.to_string().contains("older than a launch attribute"), "{error}");
+            assert!(write.max_active_clusters(config, &attributes).is_err());
+        }
         stream.synchronize().expect("nothing was launched");
         assert_eq!(memory.to_vec().expect("a copy")[0], 0);
     });
