@@ -185,6 +185,39 @@ impl Drop for Gpu {
     }
 }
 
+/// A word of page-locked memory for which streams wait. Dropping it releases them, because after a failed assertion
+/// destroying the context would wait for ever; the context frees the memory.
+pub(crate) struct Hold(*mut u32);
+
+impl Hold {
+    pub(crate) fn new() -> Self {
+        let mut word = ptr::null_mut();
+        ok!(cuMemHostAlloc(&raw mut word, 4, 0));
+        Self(word.cast())
+    }
+
+    /// Makes the stream wait for [`Self::release`].
+    pub(crate) fn hold(&self, stream: CUstream) {
+        self.write(0);
+        ok!(cuStreamWaitValue32(stream, self.0.addr() as CUdeviceptr, 1, 1));
+    }
+
+    pub(crate) fn release(&self) {
+        self.write(1);
+    }
+
+    fn write(&self, value: u32) {
+        // SAFETY: page-locked memory of this object, which otherwise only the device reads.
+        unsafe { self.0.write_volatile(value) };
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 /// Kernel arguments, passed to the driver as an array of pointers.
 #[derive(Default)]
 pub(crate) struct Arguments {

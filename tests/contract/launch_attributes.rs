@@ -4,7 +4,7 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::gpu::Gpu;
+use crate::common::gpu::{Gpu, Hold};
 use crate::common::{Codes, driver_version};
 use crate::{arguments, call, is, ok};
 
@@ -179,32 +179,26 @@ fn a_launch_records_an_event() {
         return;
     }
     let gpu = Gpu::new();
-    // Loading a kernel and its first launch may have to wait for all streams, so both come before the wait for `flag`.
+    // Loading a kernel and its first launch may have to wait for all streams, so both come before the stream is held.
     let write = gpu.kernel("faults.ptx", "fault_write");
-    let (memory, mut stream, mut flag) = (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
+    let (memory, mut stream, hold) = (gpu.upload(&[0_u32; 4]), ptr::null_mut(), Hold::new());
     ok!(cuStreamCreate(&raw mut stream, 1));
-    ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
-    let flag = flag.cast::<u32>();
     assert_eq!(launch(write, stream, memory, 1, attribute(0, 0)), 0);
     ok!(cuStreamSynchronize(stream));
     for (turn, id) in [7, 12].into_iter().enumerate() {
         let mut event = ptr::null_mut();
         ok!(cuEventCreate(&raw mut event, 2));
-        // SAFETY: page-locked memory of this test, which only the device reads meanwhile.
-        unsafe { flag.write_volatile(0) };
-        ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
+        hold.hold(stream);
         let asked = with_event(id, event);
         let value = turn as u32 + 5;
         assert_eq!(launch(write, stream, memory, value, asked), 0, "{id}");
         assert_eq!(call!(cuEventQuery(event)).0, 600, "{id}");
-        // SAFETY: as above.
-        unsafe { flag.write_volatile(1) };
+        hold.release();
         ok!(cuEventSynchronize(event));
         ok!(cuStreamSynchronize(stream));
         assert_eq!(gpu.read::<u32>(memory, 1), [value]);
         ok!(cuEventDestroy(event));
     }
-    ok!(cuMemFreeHost(flag.cast()));
     let mut c = Codes::new();
 
     // A launch with an event of another context is refused and does not run.
