@@ -218,6 +218,11 @@ impl Drop for Hold {
     }
 }
 
+/// Memory that fills whole pages, which hold no memory of other tests: for registering.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(4096))]
+pub(crate) struct Pages<T>(pub(crate) T);
+
 /// Kernel arguments, passed to the driver as an array of pointers.
 #[derive(Default)]
 pub(crate) struct Arguments {

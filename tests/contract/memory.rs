@@ -6,7 +6,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::Codes;
-use crate::common::gpu::Gpu;
+use crate::common::gpu::{Gpu, Pages};
 use crate::{child, is, ok};
 
 #[test]
@@ -238,12 +238,12 @@ fn page_locked_memory() {
     is!(c, 1, cuMemHostRegister(pointer, 4096, 0));
     is!(c, 0, cuMemFreeHost(pointer));
 
-    let mut words = vec![0_u64; 1024];
-    let memory: *mut c_void = words.as_mut_ptr().cast();
+    let mut words = Box::new(Pages([0_u64; 1024]));
+    let memory: *mut c_void = words.0.as_mut_ptr().cast();
     is!(c, 0, cuMemHostRegister(memory, 8192, 0));
     is!(c, 0, cuMemsetD8(memory.addr() as u64, 3, 8192));
     is!(c, 0, cuCtxSynchronize());
-    c.that(words.iter().all(|w| *w == 0x0303_0303_0303_0303), || {
+    c.that(words.0.iter().all(|w| *w == 0x0303_0303_0303_0303), || {
         "registered memory was not filled".to_owned()
     });
     is!(c, 712, cuMemHostRegister(memory, 8192, 0));
@@ -260,8 +260,8 @@ fn fills_of_host_memory_finish_before_the_call_returns() {
     let (mut pinned, mut managed) = (ptr::null_mut(), 0);
     ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
     ok!(cuMemAllocManaged(&raw mut managed, 4096, 1));
-    let mut words = vec![0_u32; 1024];
-    let registered: *mut c_void = words.as_mut_ptr().cast();
+    let mut words = Box::new(Pages([0_u32; 1024]));
+    let registered: *mut c_void = words.0.as_mut_ptr().cast();
     ok!(cuMemHostRegister(registered, 4096, 0));
     let (x, y) = (gpu.upload(&[0_f32; 1000]), gpu.upload(&[0_f32; 1000]));
     let places = [pinned.addr() as u64, managed, registered.expose_provenance() as u64];

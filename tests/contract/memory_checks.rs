@@ -8,7 +8,7 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::{is, ok};
+use crate::{child, is, ok};
 
 type A = CUpointer_attribute;
 
@@ -285,57 +285,67 @@ fn unusual_rectangles_and_boxes() {
 #[cfg(target_os = "linux")]
 #[test]
 fn host_memory_with_page_protections() {
-    use std::ffi::c_int;
-    unsafe extern "C" {
-        fn mmap(at: *mut c_void, bytes: usize, access: c_int, flags: c_int, file: c_int, offset: i64) -> *mut c_void;
-        fn mprotect(at: *mut c_void, bytes: usize, access: c_int) -> c_int;
-        fn munmap(at: *mut c_void, bytes: usize) -> c_int;
-    }
-    const NONE: c_int = 0;
-    const READ: c_int = 1;
-    const WRITE: c_int = 2;
-    const PRIVATE_ANONYMOUS: c_int = 0x22;
-    const READ_ONLY: u32 = 8;
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let page = 4096;
-    // SAFETY: a new mapping at an address that the system chooses.
-    let memory = unsafe { mmap(null_mut(), 8 * page, READ | WRITE, PRIVATE_ANONYMOUS, -1, 0) };
-    assert!(memory.addr() != usize::MAX, "mmap");
-    let at = |pages: usize| memory.wrapping_byte_add(pages * page);
-    // SAFETY: the pages belong to the mapping, and nothing uses them.
-    let changed = unsafe {
-        [
-            mprotect(at(2), page, READ),
-            mprotect(at(4), page, NONE),
-            munmap(at(6), page),
-        ]
-    };
-    assert_eq!(changed, [0; 3]);
-    for (label, code, from, pages, flags) in [
-        ("writable pages", 0, 0, 2, 0),
-        ("writable pages, to be read only", 0, 0, 2, READ_ONLY),
-        ("a read-only page", 1, 2, 1, 0),
-        ("a read-only page, to be read only", 0, 2, 1, READ_ONLY),
-        ("a page without access", 1, 4, 1, 0),
-        ("pages of which the second has no access", 1, 3, 2, 0),
-        ("no mapping", 1, 6, 1, 0),
-        ("pages of which the second is not mapped", 1, 5, 2, 0),
-    ] {
-        let got = crate::call!(cuMemHostRegister(at(from), pages * page, flags)).0;
-        c.is(code, label, got);
-        if got == 0 {
-            is!(c, 0, cuMemHostUnregister(at(from)));
+    // Alone in its process: another thread could map memory where a page is unmapped.
+    child!("host_memory_with_page_protections", {
+        use std::ffi::c_int;
+        unsafe extern "C" {
+            fn mmap(
+                at: *mut c_void,
+                bytes: usize,
+                access: c_int,
+                flags: c_int,
+                file: c_int,
+                offset: i64,
+            ) -> *mut c_void;
+            fn mprotect(at: *mut c_void, bytes: usize, access: c_int) -> c_int;
+            fn munmap(at: *mut c_void, bytes: usize) -> c_int;
         }
-    }
-    // For the last page of the address space the driver returns another code than for unmapped pages.
-    let last = ptr::without_provenance_mut(usize::MAX - 4095);
-    let code = crate::call!(cuMemHostRegister(last, page, 0)).0;
-    c.is(801, "the last page of the address space", code);
-    // Device memory was never registered.
-    let device = gpu.alloc(64);
-    is!(c, 1, cuMemHostUnregister(device as *mut c_void));
-    // SAFETY: nothing uses the mapping any more.
-    let unmapped = unsafe { [munmap(at(0), 6 * page), munmap(at(7), page)] };
-    assert_eq!(unmapped, [0; 2]);
+        const NONE: c_int = 0;
+        const READ: c_int = 1;
+        const WRITE: c_int = 2;
+        const PRIVATE_ANONYMOUS: c_int = 0x22;
+        const READ_ONLY: u32 = 8;
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let page = 4096;
+        // SAFETY: a new mapping at an address that the system chooses.
+        let memory = unsafe { mmap(null_mut(), 8 * page, READ | WRITE, PRIVATE_ANONYMOUS, -1, 0) };
+        assert!(memory.addr() != usize::MAX, "mmap");
+        let at = |pages: usize| memory.wrapping_byte_add(pages * page);
+        // SAFETY: the pages belong to the mapping, and nothing uses them.
+        let changed = unsafe {
+            [
+                mprotect(at(2), page, READ),
+                mprotect(at(4), page, NONE),
+                munmap(at(6), page),
+            ]
+        };
+        assert_eq!(changed, [0; 3]);
+        for (label, code, from, pages, flags) in [
+            ("writable pages", 0, 0, 2, 0),
+            ("writable pages, to be read only", 0, 0, 2, READ_ONLY),
+            ("a read-only page", 1, 2, 1, 0),
+            ("a read-only page, to be read only", 0, 2, 1, READ_ONLY),
+            ("a page without access", 1, 4, 1, 0),
+            ("pages of which the second has no access", 1, 3, 2, 0),
+            ("no mapping", 1, 6, 1, 0),
+            ("pages of which the second is not mapped", 1, 5, 2, 0),
+        ] {
+            let got = crate::call!(cuMemHostRegister(at(from), pages * page, flags)).0;
+            c.is(code, label, got);
+            if got == 0 {
+                is!(c, 0, cuMemHostUnregister(at(from)));
+            }
+        }
+        // For the last page of the address space the driver returns another code than for unmapped pages.
+        let last = ptr::without_provenance_mut(usize::MAX - 4095);
+        let code = crate::call!(cuMemHostRegister(last, page, 0)).0;
+        c.is(801, "the last page of the address space", code);
+        // Device memory was never registered.
+        let device = gpu.alloc(64);
+        is!(c, 1, cuMemHostUnregister(device as *mut c_void));
+        // SAFETY: nothing uses the mapping any more.
+        let unmapped = unsafe { [munmap(at(0), 6 * page), munmap(at(7), page)] };
+        assert_eq!(unmapped, [0; 2]);
+    });
 }

@@ -6,6 +6,7 @@ use cuda_driver::sys::{
 use cuda_driver::{DeviceBuffer, DevicePtr, HostBuffer, PitchedBuffer, Stream};
 
 use crate::common::context;
+use crate::common::gpu::Pages;
 
 #[test]
 fn rows() {
@@ -136,9 +137,9 @@ fn a_registered_vec() {
     let nothing = HostBuffer::<u32>::register(&context, Vec::with_capacity(10), 0).expect("no memory at all");
     assert!(nothing.is_empty());
     assert!(nothing.into_vec().expect("the memory").capacity() >= 10);
-    let error = HostBuffer::register(&context, vec![1_u8; 4096], 1 << 20).expect_err("wrong flags");
+    let error = HostBuffer::register(&context, vec![Pages([1_u8; 4096])], 1 << 20).expect_err("wrong flags");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
-    let host = HostBuffer::register(&context, vec![1_u8; 4096], 0).expect("page-locked memory");
+    let host = HostBuffer::register(&context, vec![Pages([1_u8; 4096])], 0).expect("page-locked memory");
     drop(context);
     std::thread::spawn(move || host.free().expect("a free"))
         .join()
