@@ -51,6 +51,20 @@ impl Random {
     }
 }
 
+/// A linear congruential generator, whose numbers are inputs of results that were recorded on GPUs.
+pub(crate) struct Recorded(pub(crate) u64);
+
+impl Recorded {
+    /// Returns the next number, which has 31 bits.
+    pub(crate) fn next(&mut self) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32
+    }
+}
+
 /// Returns all pairs of two lists, as the list of the first elements and the list of the second ones.
 pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -226,10 +240,12 @@ pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
 
 /// Returns a digest of results (FNV-1a), for comparing the runs of two drivers by eye.
 pub(crate) fn digest(bytes: impl IntoIterator<Item = u64>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, value| {
-        value
-            .to_le_bytes()
-            .iter()
-            .fold(hash, |h, byte| (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    hash(bytes.into_iter().flat_map(u64::to_le_bytes))
+}
+
+/// Returns the FNV-1a hash of bytes; of larger units, a hash that is made in the same way.
+pub(crate) fn hash(units: impl IntoIterator<Item = impl Into<u64>>) -> u64 {
+    units.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, unit| {
+        (hash ^ unit.into()).wrapping_mul(0x0100_0000_01b3)
     })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
+use crate::common::values::{Recorded, hash};
 use crate::common::{architecture, needs};
 
 /// Bytes of A: eight steps of 64 by 32 numbers.
@@ -92,13 +93,10 @@ fn kernel(types: &str, steps: u64) -> String {
 /// Returns the bytes of A and B, numbers of both signs. In range 0 their exponents are near each other; range 1 has all
 /// exponents of normal numbers but the largest.
 fn numbers(types: &str, range: u64) -> Vec<u8> {
-    let mut state = 4242 + range;
+    let mut random = Recorded(4242 + range);
     let has_five_exponent_bits = |i: usize| types.split('.').rev().nth(usize::from(i < A)) == Some("e5m2");
     let number = |i: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let bits = (state >> 33) as u32;
+        let bits = random.next();
         let exponent = bits >> 8;
         let bits = match (has_five_exponent_bits(i), range) {
             (true, 0) => bits & 0x83 | (12 + exponent % 6) << 2,
@@ -109,14 +107,6 @@ fn numbers(types: &str, range: u64) -> Vec<u8> {
         bits as u8
     };
     (0..A + B).map(number).collect()
-}
-
-/// Returns the FNV-1a hash of the words.
-fn hash(words: &[u32]) -> u64 {
-    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[test]
@@ -133,7 +123,7 @@ fn inexact_sums() {
         let input = gpu.upload(&numbers(types, range));
         gpu.launch(function, [1, 1, 1], [128, 1, 1], 0, &mut arguments![input, out]);
         let seen = gpu.read::<u32>(out, 512);
-        let seen = (&seen[..4], hash(&seen));
+        let seen = (&seen[..4], hash(seen.iter().flat_map(|word| word.to_le_bytes())));
         if seen != (&first, all) {
             let _ = writeln!(
                 wrong,

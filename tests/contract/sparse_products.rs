@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
-use crate::common::values::Random;
+use crate::common::values::{Random, Recorded, hash};
 use crate::common::{architecture, needs};
 
 /// The type of the elements of A and B.
@@ -401,20 +401,12 @@ fn products_of_four_warps() {
 }
 
 /// The pseudo-random numbers of the program that recorded the sums of `inexact_sums_of_8_bit_numbers`.
-struct Recorded(u64);
+struct Inputs(Recorded);
 
-impl Recorded {
-    fn next(&mut self) -> u32 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as u32
-    }
-
+impl Inputs {
     fn word(&mut self) -> u32 {
-        let low = self.next();
-        low ^ self.next() << 16
+        let low = self.0.next();
+        low ^ self.0.next() << 16
     }
 
     /// Returns a number of type e4m3 that is not a NaN.
@@ -427,9 +419,9 @@ impl Recorded {
     fn single(&mut self, wide: bool) -> u32 {
         let bits = self.word() & 0x807f_ffff;
         let exponent = if wide {
-            100 + self.next() % 50
+            100 + self.0.next() % 50
         } else {
-            122 + self.next() % 10
+            122 + self.0.next() % 10
         };
         bits | exponent << 23
     }
@@ -448,7 +440,7 @@ impl Recorded {
             *c = if wide == 2 { 0 } else { self.single(wide > 0) };
         }
         for i in 0..8 {
-            words[12] |= [4, 8, 12, 9, 13, 14][self.next() as usize % 6] << (4 * i);
+            words[12] |= [4, 8, 12, 9, 13, 14][self.0.next() as usize % 6] << (4 * i);
         }
         words
     }
@@ -466,20 +458,18 @@ fn inexact_sums_of_8_bit_numbers() {
     let text = ".version 8.5\n.target sm_90\n.address_size 64\n".to_owned() + &kernel("k", &operands, 4, body);
     let module = gpu.text(&text);
     let function = gpu.function(module, "k");
-    // The argument of `Recorded::lane`, the first sum, and a hash of all sums.
-    for (wide, first, hash) in [
+    // The argument of `Inputs::lane`, the first sum, and a hash of all sums.
+    for (wide, first, all) in [
         (0, 0xc4c4_71ac, 0xc726_204d_3766_6897),
         (1, 0xc82e_c5b3, 0x6e58_86ed_63f7_833d),
         (2, 0x4645_eb79, 0xff31_2d97_3b28_d6f5),
     ] {
-        let mut random = Recorded(1234 + u64::from(wide));
+        let mut random = Inputs(Recorded(1234 + u64::from(wide)));
         let input: Vec<u32> = (0..32).flat_map(|_| random.lane(wide)).collect();
         let (input, out) = (gpu.upload(&input), gpu.alloc(512));
         gpu.launch(function, [1; 3], [32, 1, 1], 0, &mut arguments![input, out, 0u64]);
         let sums = gpu.read::<u32>(out, 128);
-        let mixed = sums.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, word| {
-            (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
-        });
-        assert_eq!((sums[0], mixed), (first, hash), "`wide` {wide}: {sums:x?}");
+        let seen = hash(sums.iter().copied());
+        assert_eq!((sums[0], seen), (first, all), "`wide` {wide}: {sums:x?}");
     }
 }

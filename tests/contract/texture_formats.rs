@@ -6,6 +6,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
+use crate::common::values::{Recorded, hash};
 use crate::ok;
 use crate::textures::run;
 
@@ -89,24 +90,18 @@ fn texels(gpu: &Gpu, texture: u64, width: usize, count: usize) -> Vec<[u32; 4]> 
     texels
 }
 
-/// Returns a hash of samples: FNV-1a, but over words.
+/// Returns a hash of the words of samples.
 fn digest(samples: &[[u32; 4]]) -> u64 {
-    samples.iter().flatten().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
-        (hash ^ u64::from(*word)).wrapping_mul(0x0100_0000_01b3)
-    })
+    hash(samples.iter().flatten().copied())
 }
 
 /// Returns the bytes of the image for a format. For BC6H and BC7, it has blocks of every mode.
 fn image(format: CUarray_format) -> Vec<u8> {
     const MODES: [u8; 16] = [0, 1, 2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 3];
-    let mut seed = 99 + format.0 as u64;
-    let mut next = || {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as u8
-    };
-    let mut data: Vec<u8> = (0..256).map(|_| next()).collect();
+    let mut data: Vec<u8> = random(99 + u64::from(format.0), 256)
+        .into_iter()
+        .map(|word| word as u8)
+        .collect();
     for (k, mode) in MODES.into_iter().enumerate() {
         let first = &mut data[16 * k];
         match format {
@@ -355,14 +350,9 @@ fn packed_channels() {
 }
 
 /// Returns the pseudo-random numbers with which the samples were recorded.
-fn random(mut seed: u64, count: usize) -> Vec<u32> {
-    let mut next = || {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as u32
-    };
-    (0..count).map(|_| next()).collect()
+fn random(seed: u64, count: usize) -> Vec<u32> {
+    let mut numbers = Recorded(seed);
+    (0..count).map(|_| numbers.next()).collect()
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
+use crate::common::values::Recorded;
 use crate::ok;
 use crate::textures::{description, destroy_with_array, fill, plain, run, texture};
 
@@ -78,13 +79,8 @@ pub(crate) fn levels(mipmap: &Mipmap) -> u64 {
 
 /// Returns the gradients of a pattern: three components along x, and three along y. Components beyond `axes` are 0.
 fn gradients(axes: usize, pattern: u32) -> Vec<Vec<u32>> {
-    let mut state = 5 + u64::from(pattern);
-    let mut random = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) % 4096) as f32 / 4096.0
-    };
+    let mut numbers = Recorded(5 + u64::from(pattern));
+    let mut random = || (numbers.next() % 4096) as f32 / 4096.0;
     let gradient = |i: usize| {
         let mut parts = [0_f32; 6];
         for k in 0..axes {
