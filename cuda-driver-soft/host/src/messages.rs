@@ -25,6 +25,8 @@ struct Messages {
     last_callback: usize,
     /// The numbers of the callbacks that run now, each with the thread that runs it.
     running: Vec<(usize, u64)>,
+    /// The threads that run a callback and wait in [`unregister`].
+    waiting: Vec<u64>,
 }
 
 impl Messages {
@@ -34,6 +36,7 @@ impl Messages {
         callbacks: Vec::new(),
         last_callback: 0,
         running: Vec::new(),
+        waiting: Vec::new(),
     };
 }
 
@@ -45,7 +48,7 @@ static OF_CHILD: Mutex<Messages> = Mutex::new(Messages::NONE);
 /// not exist in the child.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Signalled when a callback returns.
+/// Signalled when a callback returns, and when a thread that runs one begins to wait in [`unregister`].
 static RETURNED: Condvar = Condvar::new();
 
 /// Chooses the log of a forked child: its copy of the parent's log, or an empty one if the lock was held at the fork.
@@ -60,6 +63,7 @@ pub fn mark_forked() {
     if let Some(mut log) = log {
         // The other threads do not exist in the child, so their callbacks never return.
         log.running.retain(|(_, thread)| *thread == this_thread());
+        log.waiting.clear();
     }
 }
 
@@ -169,20 +173,29 @@ pub fn register(callback: Callback) -> usize {
     number
 }
 
-/// Unregisters a callback, and waits until no thread runs it any more, unless this thread does. Returns false if no
-/// callback has this number. The caller must hold no lock.
+/// Unregisters a callback, and waits until no other thread runs it any more. From inside a callback, does not wait for
+/// threads that themselves wait here: two callbacks that unregister each other would wait without end. Returns false if
+/// no callback has this number. The caller must hold no lock.
 pub fn unregister(number: usize) -> bool {
     let mut messages = messages();
     let Some(at) = messages.callbacks.iter().position(|(n, _)| *n == number) else {
         return false;
     };
     let removed = messages.callbacks.remove(at);
-    let is_inside = messages.running.contains(&(number, this_thread()));
-    if !is_inside {
-        messages = RETURNED
-            .wait_while(messages, |log| log.running.iter().any(|(n, _)| *n == number))
-            .unwrap_or_else(PoisonError::into_inner);
+    let here = this_thread();
+    let is_inside = messages.running.iter().any(|(_, thread)| *thread == here);
+    if is_inside {
+        messages.waiting.push(here);
+        RETURNED.notify_all();
     }
+    let is_awaited = |log: &Messages, thread: u64| thread != here && !(is_inside && log.waiting.contains(&thread));
+    messages = RETURNED
+        .wait_while(messages, |log| {
+            let mut running = log.running.iter();
+            running.any(|(n, thread)| *n == number && is_awaited(log, *thread))
+        })
+        .unwrap_or_else(PoisonError::into_inner);
+    messages.waiting.retain(|thread| *thread != here);
     drop(messages);
     drop(removed);
     true
@@ -345,5 +358,68 @@ mod tests {
         deliver();
         assert_eq!(calls.load(SeqCst), 1);
         assert!(!unregister(number));
+    }
+
+    #[test]
+    fn a_callback_waits_for_other_threads_that_run_it() {
+        use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+        use std::sync::mpsc;
+        use std::time::Duration;
+
+        let (ended, own) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (started, starts) = mpsc::channel();
+        let (done, results) = mpsc::channel();
+        let (of, is_ended) = (own.clone(), ended.clone());
+        let number = register(Arc::new(move |text| match text {
+            "a slow call" => {
+                started.send(()).unwrap();
+                // Gives the other thread time to return too early.
+                std::thread::sleep(Duration::from_millis(100));
+                is_ended.store(true, SeqCst);
+            }
+            "a call that unregisters" => {
+                done.send(unregister(of.load(SeqCst)) && is_ended.load(SeqCst)).unwrap();
+            }
+            _ => {}
+        }));
+        own.store(number, SeqCst);
+        let slow = std::thread::spawn(|| {
+            add("a slow call");
+            deliver();
+        });
+        starts.recv().unwrap();
+        add("a call that unregisters");
+        deliver();
+        assert!(results.recv().unwrap());
+        slow.join().unwrap();
+    }
+
+    #[test]
+    fn callbacks_that_unregister_each_other_return() {
+        use std::sync::{Barrier, OnceLock, mpsc};
+        use std::time::Duration;
+
+        let (both_run, numbers) = (Arc::new(Barrier::new(2)), Arc::new(OnceLock::<[usize; 2]>::new()));
+        let (done, results) = mpsc::channel();
+        let texts = ["the first of two", "the second of two"];
+        let registered = [0, 1].map(|i| {
+            let (both_run, numbers, done) = (both_run.clone(), numbers.clone(), done.clone());
+            register(Arc::new(move |text| {
+                if text == texts[i] {
+                    both_run.wait();
+                    done.send(unregister(numbers.get().unwrap()[1 - i])).unwrap();
+                }
+            }))
+        });
+        numbers.set(registered).unwrap();
+        for text in texts {
+            std::thread::spawn(move || {
+                add(text);
+                deliver();
+            });
+        }
+        for _ in texts {
+            assert_eq!(results.recv_timeout(Duration::from_secs(60)), Ok(true));
+        }
     }
 }
