@@ -3,6 +3,7 @@
 //! A handle identifies a shared file that the exporting process has open. It can be opened as long as that process runs
 //! and has not freed the exported object.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -234,11 +235,21 @@ impl Record {
 
 /// Returns true if a process has ended, even if its parent has not asked for its exit status yet.
 fn has_ended(process: u32) -> bool {
-    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
-        // The state follows the name, which is in parentheses.
+    // The main thread may end before others, so each thread is checked.
+    match std::fs::read_dir(format!("/proc/{process}/task")) {
+        Ok(threads) => threads.flatten().all(|thread| thread_has_ended(&thread.path())),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Returns true if the thread with this folder in `/proc` has ended.
+fn thread_has_ended(folder: &Path) -> bool {
+    match std::fs::read(folder.join("stat")) {
+        // The state follows the name, which is in parentheses and may contain any byte.
         Ok(stat) => {
-            let state = stat.rsplit_once(") ").map(|(_, state)| state);
-            state.is_some_and(|state| state.starts_with(['Z', 'X']))
+            let name_end = stat.iter().rposition(|&byte| byte == b')');
+            let state = name_end.and_then(|end| stat.get(end + 2));
+            matches!(state, Some(b'Z' | b'X'))
         }
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
@@ -368,6 +379,52 @@ mod tests {
         assert!(!counters.are_done());
         drop(record);
         assert!(counters.are_done());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_process_runs_until_its_last_thread_has_ended() {
+        extern "C" fn pause(_: *mut libc::c_void) -> *mut libc::c_void {
+            loop {
+                // SAFETY: only waits.
+                unsafe { libc::pause() };
+            }
+        }
+        // SAFETY: the child only calls functions of the C library, and its main thread ends here. The alarm ends it if
+        // this test fails.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as above; the arguments are valid.
+            unsafe {
+                libc::alarm(60);
+                // A name that is not UTF-8 and looks like the end of the name.
+                libc::prctl(libc::PR_SET_NAME, c"\xFF) R 1".as_ptr());
+                let mut thread = std::mem::zeroed();
+                libc::pthread_create(&raw mut thread, std::ptr::null(), pause, std::ptr::null_mut());
+                // Unlike `exit`, ends only this thread.
+                libc::syscall(libc::SYS_exit, 0);
+            }
+        }
+        let process = child.cast_unsigned();
+        while !thread_has_ended(Path::new(&format!("/proc/{process}"))) {
+            std::thread::yield_now();
+        }
+        assert!(!has_ended(process));
+        // SAFETY: all bits zero are valid, and the call writes to it only.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: ends our child, and leaves its exit status for the call below.
+        unsafe {
+            assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+            assert_eq!(
+                libc::waitid(libc::P_PID, process, &raw mut info, libc::WEXITED | libc::WNOWAIT),
+                0
+            );
+        }
+        assert!(has_ended(process));
+        // SAFETY: the child is ours, and its status is not asked for.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        assert!(has_ended(process));
     }
 
     #[test]
