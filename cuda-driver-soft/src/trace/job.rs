@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::json::Object;
-use crate::trace::recorder::{StreamTrack, Track, event, now};
+use crate::trace::recorder::{Recorder, StreamTrack, Track, event, now};
 use crate::trace::{with, with_same};
 
 /// A kind of work on a stream.
@@ -26,6 +26,8 @@ pub(crate) struct Job {
     size: u64,
     /// Identifies the arrow that a viewer draws from the call to the work.
     arrow: u64,
+    /// The number of the recording that has the submission; `None` if nothing was being recorded.
+    recording: Option<u64>,
 }
 
 impl Job {
@@ -33,9 +35,10 @@ impl Job {
     pub(crate) fn submit(kind: JobKind, name: String, stream: StreamTrack, fields: Object, size: u64) -> Job {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let arrow = LAST.fetch_add(1, Relaxed) + 1;
-        with(|recorder| {
+        let recording = with(|recorder| {
             let track = recorder.thread();
             recorder.write(event("submit", "submit", "s", now(), track).number("id", arrow));
+            recorder.number
         });
         Job {
             kind,
@@ -44,10 +47,11 @@ impl Job {
             fields,
             size,
             arrow,
+            recording,
         }
     }
 
-    /// Records that the work begins.
+    /// Records that the work begins, unless the recording that has its submission has ended.
     pub(crate) fn begin(self) -> Span {
         let Job {
             kind,
@@ -56,13 +60,14 @@ impl Job {
             fields,
             size,
             arrow,
+            recording,
         } = self;
         let category = match kind {
             JobKind::Kernel => "kernel",
             JobKind::Copy => "copy",
             JobKind::HostFunction => "host function",
         };
-        let place = with(|recorder| {
+        let begin = |recorder: &mut Recorder| {
             let (track, branch) = recorder.claim(&stream);
             let at = now();
             recorder.write(event(&name, category, "B", at, track).object("args", fields));
@@ -74,7 +79,8 @@ impl Job {
                 branch,
                 begin: at,
             }
-        });
+        };
+        let place = recording.and_then(|number| with_same(number, begin));
         Span {
             kind,
             name,
@@ -93,7 +99,7 @@ pub(crate) struct Span {
     category: &'static str,
     stream: StreamTrack,
     size: u64,
-    /// `None` after the end, and if nothing was being recorded at the start.
+    /// `None` after the end, and if the recording had ended at the start.
     place: Option<SpanPlace>,
 }
 
