@@ -71,10 +71,7 @@ struct ByteCopy {
 
 impl ByteCopy {
     fn copy(self, to: Side, from: Side) -> Result<()> {
-        let stream = match self.waits {
-            Synchronous => stream::for_work(self.stream as usize, self.mode)?,
-            _ => stream::for_capture(self.stream as usize, self.mode)?,
-        };
+        let stream = stream::for_copy(self.stream as usize, self.mode, self.waits)?;
         // Even a copy of 0 bytes must not have a NULL array or host pointer.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {

@@ -36,10 +36,7 @@ struct LinearCopy {
 
 impl LinearCopy {
     fn run(self) -> Result<()> {
-        let stream = match self.waits {
-            Synchronous => stream::for_work(self.stream as usize, self.mode)?,
-            _ => stream::for_capture(self.stream as usize, self.mode)?,
-        };
+        let stream = stream::for_copy(self.stream as usize, self.mode, self.waits)?;
         let bytes = self.bytes as u64;
         submit::copy_row(self.to, self.from, bytes, &stream, self.waits, self.c.host_at())
     }

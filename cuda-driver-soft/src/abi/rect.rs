@@ -44,10 +44,7 @@ fn run(
     mode: NullStream,
     waits: Waits,
 ) -> Result<()> {
-    let stream = match waits {
-        Synchronous => stream::for_work(hstream as usize, mode)?,
-        _ => stream::for_capture(hstream as usize, mode)?,
-    };
+    let stream = stream::for_copy(hstream as usize, mode, waits)?;
     let sides = sides()?;
     submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, c.host_at())
 }

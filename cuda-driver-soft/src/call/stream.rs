@@ -3,6 +3,7 @@
 use crate::call::{capture as capturing, event, lookup};
 use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, StreamRef};
 use crate::object::{context, green, stream_attribute};
+use crate::operation::copy::Waits;
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
 use crate::queue::order;
@@ -36,6 +37,14 @@ pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> 
     let stream = named(handle, mode)?;
     capture::check_legacy(stream.key())?;
     Ok(stream)
+}
+
+/// Returns the stream for a copy. Only asynchronous copies can be captured.
+pub(crate) fn for_copy(handle: usize, mode: NullStream, waits: Waits) -> Result<StreamRef> {
+    match waits {
+        Waits::Synchronous => for_work(handle, mode),
+        Waits::Asynchronous | Waits::UntilRead => for_capture(handle, mode),
+    }
 }
 
 /// Returns the stream for a call that is an error while the stream captures, and that invalidates the capture. Unlike
