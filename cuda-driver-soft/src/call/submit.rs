@@ -15,8 +15,8 @@ use crate::operation::launch::ReadyLaunch;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
 use crate::operation::ordered::{Ordered, span};
 use crate::operation::outcome::{RangeResult, cost, freed_fault};
-use crate::operation::region::{Base, Extent, Side, copy_rows};
-use crate::operation::staged::{Staged, can_be_staged};
+use crate::operation::region::{Base, Extent, Side, copy_rows, write_rows};
+use crate::operation::staged::{Staged, can_be_staged, is_room_for};
 use crate::operation::timeline::{self, recorded};
 use crate::operation::{HostFunction, Operation};
 use crate::queue::scheduler::{observe_fault, scheduler};
@@ -82,12 +82,17 @@ fn context_waits(stream: &StreamRef, waits: Waits) -> bool {
     waits == Waits::Synchronous && stream.context.is_synchronous()
 }
 
+/// Returns true if the call does not return before a copy that is not staged.
+fn call_waits(to: &MemoryPlace, from: &MemoryPlace, stream: &StreamRef, waits: Waits) -> bool {
+    host_waits(to, from, waits) || context_waits(stream, waits) || waits == Waits::UntilRead
+}
+
 /// Returns true if a copy is staged, because the call must read the source, or because it can be and would otherwise
-/// wait for other work. A synchronous copy first waits for the work of its stream, as with driver 580, but not for the
-/// events that `cuCtxWaitEvent` has named.
+/// wait for other work. Very many bytes are not staged. A synchronous copy first waits for the work of its stream, as
+/// with driver 580, but not for the events that `cuCtxWaitEvent` has named.
 fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<bool> {
     if waits == Waits::UntilRead {
-        return Ok(true);
+        return Ok(is_room_for(bytes));
     }
     if !can_be_staged(to, from, bytes) || stream.starts_at_once() || context_waits(stream, waits) {
         return Ok(false);
@@ -99,6 +104,17 @@ fn is_staged(to: &MemoryPlace, from: &MemoryPlace, bytes: u64, stream: &StreamRe
     observe_fault()?;
     // Work that other threads have submitted meanwhile is no reason to return before the copy.
     Ok(stream.context.is_held())
+}
+
+/// Records for the check of races that the call itself reads the source of a staged copy.
+fn read_by_call(bytes: u64, source: impl FnOnce() -> Vec<Span>) {
+    if let Some(ordered) = Ordered::copy(bytes) {
+        let spans = source();
+        // Memory of the program is not compared.
+        if !spans.is_empty() {
+            ordered.used_by_host(&spans);
+        }
+    }
 }
 
 /// Copies a row of bytes. `host` turns an address and a length into memory of the program, which the caller keeps
@@ -149,13 +165,14 @@ pub(crate) fn copy(to: MemoryPlace, from: MemoryPlace, bytes: u64, stream: &Stre
             Ok(())
         }
         _ if is_staged(&to, &from, bytes, stream, waits)? => {
+            read_by_call(bytes, || span(&from, bytes, false));
             let staged = Staged::bytes(&from, bytes)?;
             let task = move || staged.write(&to);
             let used = (Ordered::copy(bytes), || span(&to, bytes, true));
             run(&[to], task, cost(bytes), stream, to.is_pageable(), job, used)
         }
         _ => {
-            let wait = host_waits(&to, &from, waits) || context_waits(stream, waits);
+            let wait = call_waits(&to, &from, stream, waits);
             let task = move || copy_bytes(to, from, bytes);
             let used = || [span(&to, bytes, true), span(&from, bytes, false)].concat();
             let used = (Ordered::copy(bytes), used);
@@ -189,15 +206,16 @@ pub(crate) fn copy_box(
     let reads_fault = from.faults();
     let can_be_staged = !reads_fault && (!to.faults() || waits == Waits::UntilRead);
     if can_be_staged && is_staged(&to.place, &from.place, bytes, stream, waits)? {
+        read_by_call(bytes, || from.spans(extent, false));
         let staged = Staged::rows(&from, extent)?;
         let job = || timeline::submit_copy(&to.place, &from.place, bytes, stream);
         let used = (Ordered::copy(bytes), || to.spans(extent, true));
         let target = to.clone();
-        let task = move || staged.write_rows(&target, extent);
+        let task = move || write_rows(&target, &staged, extent);
         let wait = to.place.is_pageable();
         return run(&[to.place], task, cost(bytes), stream, wait, job, used);
     }
-    let wait = host_waits(&to.place, &from.place, waits) || context_waits(stream, waits) || waits == Waits::UntilRead;
+    let wait = call_waits(&to.place, &from.place, stream, waits);
     let places = [to.place, from.place];
     let (writes, reads) = (to.clone(), from.clone());
     // An access to absent memory of an array with deferred mapping is a fault, so the copy runs as a task of the stream

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::object::array::{self, Texels};
 use crate::object::place::MemoryPlace;
 use crate::operation::outcome::{RangeResult, missing};
+use crate::operation::staged::Staged;
 use crate::state::error::{Error, Result};
 use engine::check::Span;
 use engine::memory::host::HostRange;
@@ -230,30 +231,23 @@ impl Located {
         (0..extent.depth).flat_map(move |z| (0..extent.height).map(move |y| z * slice + y * pitch))
     }
 
-    /// Appends the rows of a box to a vector, without gaps.
-    pub(crate) fn append_rows(&self, extent: Extent, to: &mut Vec<u8>) -> RangeResult {
+    /// Appends the rows of a box, without gaps.
+    pub(super) fn append_rows(&self, extent: Extent, to: &mut Staged) -> RangeResult {
         self.place.check_still_there()?;
         for start in self.starts(extent) {
             let mut done = 0;
             while done < extent.width {
                 let (source, piece) = self.bytes(start + done, extent.width - done)?;
                 match source {
-                    Bytes::Device(address) => append(address, piece, to)?,
-                    Bytes::Host(range) => range.append_to(to),
-                    Bytes::Absent => to.resize(to.len() + piece as usize, 0),
+                    Bytes::Device(address) => to.append_device(address, piece)?,
+                    Bytes::Host(range) => to.append_host(&range),
+                    Bytes::Absent => to.append_zeros(piece),
                 }
                 done += piece;
             }
         }
         Ok(())
     }
-}
-
-/// Appends bytes at a device address to a vector.
-pub(super) fn append(address: u64, bytes: u64, to: &mut Vec<u8>) -> RangeResult {
-    let start = to.len();
-    to.resize(start + bytes as usize, 0);
-    address_space().read(address, &mut to[start..])
 }
 
 /// Copies a box row by row.
@@ -266,18 +260,17 @@ pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> RangeRe
     Ok(())
 }
 
-/// Writes bytes to the rows of a box.
-pub(crate) fn write_rows(to: &Located, bytes: &[u8], extent: Extent) -> RangeResult {
+/// Writes staged bytes to the rows of a box.
+pub(crate) fn write_rows(to: &Located, staged: &Staged, extent: Extent) -> RangeResult {
     to.place.check_still_there()?;
-    let starts = to.starts(extent);
-    for (start, row) in starts.zip(bytes.chunks_exact(extent.width as usize)) {
+    for (row, start) in (0..).step_by(extent.width as usize).zip(to.starts(extent)) {
         let mut done = 0;
         while done < extent.width {
             let (target, piece) = to.bytes(start + done, extent.width - done)?;
-            let part = &row[done as usize..(done + piece) as usize];
+            let part = row + done..row + done + piece;
             match target {
-                Bytes::Device(address) => address_space().write(address, part)?,
-                Bytes::Host(range) => range.write(part),
+                Bytes::Device(address) => staged.write_device(part, address)?,
+                Bytes::Host(range) => range.write(staged.part(part)),
                 Bytes::Absent => {}
             }
             done += piece;

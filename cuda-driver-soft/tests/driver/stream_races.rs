@@ -322,6 +322,92 @@ fn copies_and_fills_need_an_order_too() {
     });
 }
 
+/// Submits a copy of a buffer whose source the call reads, as a row or as a box.
+fn copy_in_call(from: CUdeviceptr, to: CUdeviceptr, stream: CUstream, is_box: bool) {
+    let order = CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    let operand = |ptr| {
+        let mut operand = CUmemcpy3DOperand {
+            type_: CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER,
+            ..CUmemcpy3DOperand::default()
+        };
+        operand.op.ptr = CUmemcpy3DOperand_st__op__ptr {
+            ptr,
+            ..CUmemcpy3DOperand_st__op__ptr::default()
+        };
+        operand
+    };
+    let mut copy = CUDA_MEMCPY3D_BATCH_OP {
+        src: operand(from),
+        dst: operand(to),
+        srcAccessOrder: order,
+        ..CUDA_MEMCPY3D_BATCH_OP::default()
+    };
+    (copy.extent.width, copy.extent.height, copy.extent.depth) = (BYTES / 4, 4, 1);
+    let mut attributes = CUmemcpyAttributes {
+        srcAccessOrder: order,
+        ..CUmemcpyAttributes::default()
+    };
+    let (mut from, mut to, mut bytes, mut first, mut failed) = (from, to, BYTES, 0, 0);
+    check(unsafe {
+        if is_box {
+            cuda().cuMemcpy3DBatchAsync(1, &mut copy, &mut failed, 0, stream)
+        } else {
+            let kinds = &mut attributes;
+            cuda().cuMemcpyBatchAsync(
+                &mut to,
+                &mut from,
+                &mut bytes,
+                1,
+                kinds,
+                &mut first,
+                1,
+                &mut failed,
+                stream,
+            )
+        }
+    });
+}
+
+#[test]
+fn a_call_that_reads_the_source_of_a_copy_needs_an_order_too() {
+    for is_box in [false, true] {
+        let copy = |w: &Work| copy_in_call(w.x, w.y, w.a, is_box);
+        // The call does not wait for the stream.
+        wrong(&[], |w| {
+            w.fill(w.a, w.x);
+            copy(w);
+        });
+        right(|w| {
+            w.fill(w.a, w.x);
+            w.synchronize(w.a);
+            copy(w);
+            w.fill(w.b, w.x);
+        });
+    }
+}
+
+/// A kernel reads the target of a copy of memory that nothing has written.
+#[test]
+fn a_copy_that_is_read_by_the_call_does_not_initialise() {
+    if lacks_software() {
+        return;
+    }
+    for is_box in [false, true] {
+        let _context = Context::new();
+        let checks = cuda_driver_soft::check(Checks::INIT).unwrap();
+        let work = Work::new();
+        let (mut from, cuda) = (0, cuda());
+        check(unsafe { cuda.cuMemAlloc(&mut from, BYTES) });
+        check(unsafe { cuda.cuMemsetD8(from, 0, BYTES / 4) });
+        copy_in_call(from, work.x, work.a, is_box);
+        work.look(work.a, work.x, work.y);
+        check(unsafe { cuda.cuCtxSynchronize() });
+        let found = checks.finish();
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!((found[0].check, found[0].places[0].line()), (Checks::INIT, 9));
+    }
+}
+
 #[test]
 fn page_locked_memory_needs_an_order_too() {
     let page_locked = || {

@@ -326,6 +326,17 @@ impl AddressSpace {
         self.written.find(address)
     }
 
+    /// Returns the parts of a range that do not count as written, as offsets from its start. They are known only while
+    /// a checker needs them.
+    pub fn unwritten(&self, address: u64, bytes: u64) -> Vec<Range<u64>> {
+        self.written.gaps(address, bytes)
+    }
+
+    /// Records that a range does not count as written: a copy wrote bytes to it that did not.
+    pub fn mark_unwritten(&self, address: u64, bytes: u64) {
+        self.written.unmark(address, bytes);
+    }
+
     /// Records the place in the program that made an allocation, for reports.
     pub fn set_origin(&self, base: u64, origin: String) {
         self.written.set_origin(base, origin);

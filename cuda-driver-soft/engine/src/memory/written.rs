@@ -309,6 +309,39 @@ impl Written {
         target.clearings.fetch_add(1, Relaxed);
     }
 
+    /// Returns the parts of a range that do not count as written, as offsets from its start.
+    pub(super) fn gaps(&self, address: u64, bytes: u64) -> Vec<Range<u64>> {
+        let mut gaps = Vec::new();
+        if self.is_active()
+            && let Some(map) = self.find(address)
+            && let Some(range) = map.offsets(address, bytes)
+        {
+            let mut at = range.start;
+            loop {
+                let start = map.bits.first_unset(at..range.end);
+                if start == range.end {
+                    break;
+                }
+                at = (start..range.end)
+                    .find(|&bit| map.bits.any(bit..bit + 1))
+                    .unwrap_or(range.end);
+                gaps.push(start - range.start..at - range.start);
+            }
+        }
+        gaps
+    }
+
+    /// Records that a range no longer counts as written.
+    pub(super) fn unmark(&self, address: u64, bytes: u64) {
+        if self.is_active()
+            && let Some(map) = self.find(address)
+            && let Some(range) = map.offsets(address, bytes)
+        {
+            range.for_each(|bit| map.bits.assign(bit, false));
+            map.clearings.fetch_add(1, Relaxed);
+        }
+    }
+
     pub(super) fn set_origin(&self, base: u64, origin: String) {
         self.notes_origins.store(true, Relaxed);
         self.origins().insert(base, origin);
@@ -401,5 +434,10 @@ mod tests {
         let map = written.find(8192).unwrap();
         assert!(map.bits().every(30..34) && !map.bits().any(20..30) && !map.bits().any(34..36));
         assert!(map.bits().every(0..20) && map.bits().every(36..100));
+        // A copy in two steps.
+        assert_eq!(written.gaps(4096 + 5, 20), [0..5, 9..20]);
+        assert_eq!(written.gaps(4096 + 10, 4), []);
+        written.unmark(4096 + 10, 2);
+        assert_eq!(written.gaps(4096, 100), [0..12, 14..100]);
     }
 }
