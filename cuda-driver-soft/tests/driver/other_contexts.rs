@@ -1,9 +1,9 @@
 //! Tests of objects that are used while another context than their own, or none, is current.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::Barrier;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, lacks_software, ptr};
@@ -276,13 +276,13 @@ fn arrays_are_destroyed_after_copies_by_another_context() {
     }
 }
 
-/// A host function that another thread lets begin and end.
-unsafe extern "system" fn meet(barrier: *mut c_void) {
-    let barrier = unsafe { &*barrier.cast::<Barrier>() };
-    // Gives the unloading call time to check that no capture forbids it.
-    std::thread::sleep(Duration::from_millis(200));
-    barrier.wait();
-    barrier.wait();
+/// The longest wait for another thread.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host function that waits for a message. The test fails if none comes.
+unsafe extern "system" fn await_message(messages: *mut c_void) {
+    let messages = unsafe { &*messages.cast::<Receiver<()>>() };
+    _ = messages.recv_timeout(PATIENCE);
 }
 
 #[test]
@@ -294,32 +294,41 @@ fn a_library_is_unloaded_from_all_contexts_even_if_a_capture_begins() {
     let test = "other_contexts::a_library_is_unloaded_from_all_contexts_even_if_a_capture_begins";
     in_child(test, &[], || {
         let (cuda, text) = (cuda(), std::ffi::CString::new(KERNELS).unwrap());
-        let (barrier, mut library) = (Barrier::new(2), null_mut());
+        let (mut library, mut kernel) = (null_mut(), null_mut());
+        let (captures, capturing) = channel();
+        let (unloads, unloading) = channel();
         let contexts = [Context::new(), Context::new()];
         let mut modules = [null_mut(); 2];
         unsafe {
             let (none, image) = (null_mut(), text.as_ptr().cast());
             check(cuda.cuLibraryLoadData(&mut library, image, none, null_mut(), 0, null_mut(), null_mut(), 0));
+            check(cuda.cuLibraryGetKernel(&mut kernel, library, c"object".as_ptr()));
             for (module, context) in modules.iter_mut().zip(&contexts).rev() {
                 check(cuda.cuCtxSetCurrent(context.0));
                 check(cuda.cuLibraryGetModule(module, library));
             }
-            check(cuda.cuLaunchHostFunc(null_mut(), Some(meet), (&raw const barrier).cast_mut().cast()));
+            let messages = (&raw const capturing).cast_mut().cast();
+            check(cuda.cuLaunchHostFunc(null_mut(), Some(await_message), messages));
         }
-        let (context, shared) = (contexts[0].0 as usize, &barrier);
+        let (context, kernel) = (contexts[0].0 as usize, kernel as usize);
         std::thread::scope(|scope| {
             scope.spawn(move || unsafe {
                 let (mut stream, mut graph) = (null_mut(), null_mut());
                 check(cuda.cuCtxSetCurrent(context as CUcontext));
                 check(cuda.cuStreamCreate(&mut stream, 1));
-                shared.wait();
+                // Once the kernel is gone, the unloading call has checked that no capture forbids it.
+                let (start, mut name) = (Instant::now(), null());
+                while cuda.cuKernelGetName(&mut name, kernel as CUkernel).0 == 0 {
+                    assert!(start.elapsed() < PATIENCE, "the library was not unloaded");
+                    std::thread::yield_now();
+                }
                 check(cuda.cuStreamBeginCapture(stream, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL));
-                shared.wait();
-                shared.wait();
+                captures.send(()).unwrap();
+                unloading.recv_timeout(PATIENCE).unwrap();
                 check(cuda.cuStreamEndCapture(stream, &mut graph));
             });
             let unloaded = unsafe { cuda.cuLibraryUnload(library) };
-            shared.wait();
+            unloads.send(()).unwrap();
             check(unloaded);
         });
         for module in modules {
