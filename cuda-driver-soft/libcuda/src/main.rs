@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Returns a folder that contains the driver under each of [`NAMES`], and nothing else. To an installed folder with the
-/// first of these names, this adds a link for the other if it is missing. For a build, the folder is created, with a
+/// first of these names, this adds a link for the other if it is missing and the folder can be changed. For a build, the folder is created, with a
 /// link for each name.
 fn folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
@@ -70,7 +70,8 @@ fn folder() -> Result<PathBuf, String> {
     let [first, second] = NAMES.map(|name| installed.join(name));
     if first.is_file() {
         if !second.exists() {
-            link(Path::new(NAMES[0]), &second)?;
+            // The folder may be read-only. Most programs look for the first name.
+            _ = link(Path::new(NAMES[0]), &second);
         }
         return Ok(installed);
     }
@@ -83,9 +84,11 @@ fn folder() -> Result<PathBuf, String> {
     let (_, library) = newest.ok_or_else(|| {
         format!(
             "no driver in {} or {}: build it with `cargo build -p cuda-driver-soft-libcuda`. `cargo install` installs no \
-             libraries; after it, copy the `libcuda.so` of a build to {}",
+             libraries; after it, make {} a link to {}, and copy the `libcuda.so` of a build to {}",
             beside.display(),
             installed.display(),
+            second.display(),
+            NAMES[0],
             first.display()
         )
     })?;

@@ -146,11 +146,23 @@ fn an_installed_program_says_where_the_library_belongs() {
         message.contains("cargo install") && place.ends_with("libcuda.so.1"),
         "{message}"
     );
+    assert!(message.contains("soft-cuda/libcuda.so a link"), "{message}");
     std::fs::write(&place, "the library").unwrap();
     let with = path();
     let folder = PathBuf::from(String::from_utf8(with.stdout).unwrap().trim());
     assert_eq!(folder.canonicalize().unwrap(), lib.canonicalize().unwrap());
     // Programs may look for either name.
-    assert_eq!(std::fs::read(lib.join("libcuda.so")).unwrap(), b"the library");
+    let second = lib.join("libcuda.so");
+    assert_eq!(std::fs::read(&second).unwrap(), b"the library");
+    // The folder may be read-only. Here a folder has the temporary name of the link, which ends with the process ID.
+    std::fs::remove_file(&second).unwrap();
+    let script = "mkdir \"$1.$$\" && exec \"$2\" path";
+    let mut shell = Command::new("sh");
+    let with_first = shell
+        .args(["-c", script, "sh"])
+        .args([&second, &program])
+        .output()
+        .unwrap();
+    assert!(with_first.status.success() && !second.exists(), "{with_first:?}");
     std::fs::remove_dir_all(&root).unwrap();
 }
