@@ -148,8 +148,9 @@ impl<'g> Node<'g> {
         unsafe { checked::graph_node_get_containing_graph(self.raw) }
     }
 
-    /// Returns the parameters of a node of any kind ([`cuGraphNodeGetParams`](checked::graph_node_get_params)). The
-    /// driver owns the memory that they point to, until the node is changed or destroyed.
+    /// Returns the parameters of a node of any kind ([`cuGraphNodeGetParams`](checked::graph_node_get_params)). Arrays
+    /// that the driver returns in them, such as a kernel's arguments, are the driver's, and are valid until the node is
+    /// changed or destroyed.
     ///
     /// # Errors
     /// Returns a [missing-function error](crate::Error::is_missing_function) if the driver is older than CUDA 13.2.
@@ -182,7 +183,8 @@ impl<'g> Node<'g> {
     /// graphs do not change.
     ///
     /// # Safety
-    /// No copy of the node, and no child graph of it, may be used again: the driver crashes when it uses the handle.
+    /// Afterwards, copies of the node, also those in an [`Edge`], and graphs that were inside the node must not be used:
+    /// their handles are dangling, and the driver may crash.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_NOT_SUPPORTED` for a graph that allocates or frees memory.
@@ -218,7 +220,7 @@ impl hash::Hash for Node<'_> {
     }
 }
 
-/// An edge of a graph: `to` runs after `from`.
+/// An edge of a graph: `to` depends on `from`.
 #[derive(Debug, Clone, Copy)]
 pub struct Edge<'g> {
     /// The node that runs first.
@@ -237,7 +239,7 @@ impl<'g> Edge<'g> {
         Self::with_data(from, to, sys::CUgraphEdgeData::default())
     }
 
-    /// Returns an edge with data, for instance of a programmatic launch, in which `to` starts before `from` is done.
+    /// Returns an edge with data, for instance for a programmatic launch: `to` may then start before `from` is done.
     #[inline]
     #[must_use]
     pub const fn with_data(from: Node<'g>, to: Node<'g>, data: sys::CUgraphEdgeData) -> Self {
@@ -254,9 +256,10 @@ impl PartialEq for Edge<'_> {
 
 impl Eq for Edge<'_> {}
 
+/// Returns all fields; the reserved ones may get a meaning.
 #[inline]
-const fn fields(data: &sys::CUgraphEdgeData) -> [u8; 3] {
-    [data.from_port, data.to_port, data.type_]
+const fn fields(data: &sys::CUgraphEdgeData) -> ([u8; 3], [u8; 5]) {
+    ([data.from_port, data.to_port, data.type_], data.reserved)
 }
 
 /// Extends the list endlessly with the data of plain edges, because an old driver returns no data.
@@ -291,7 +294,7 @@ impl Lists {
     /// Returns true if all edges are plain, so that the functions of older drivers can be used.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.data.iter().all(|data| fields(data) == [0; 3])
+        self.data.iter().all(|data| fields(data) == ([0; 3], [0; 5]))
     }
 }
 
@@ -409,9 +412,9 @@ impl Graph {
     /// data [`cuGraphAddNode`](checked::graph_add_node)). Use it for kinds that have no method of their own.
     ///
     /// # Safety
-    /// Addresses and handles in the parameters must be valid, also whenever the graph runs; a null context is the
-    /// current one. The context must live as long as the graph and everything made from it. A kernel's arguments must
-    /// match its parameters.
+    /// Addresses and handles in the parameters must be valid now and whenever the graph runs. A null context means the
+    /// graph's context, or the current one if the graph's is not known; the node's context must live as long as the
+    /// graph and everything made from it. A kernel's arguments must match its parameters.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown kind, invalid parameters, or `data` of another length than
@@ -437,8 +440,8 @@ impl Graph {
         Ok(Node::of(raw, self))
     }
 
-    /// Returns the copy of a node in this graph, which must be a [clone](Self::try_clone) of the node's graph
-    /// ([`cuGraphNodeFindInClone`](checked::graph_node_find_in_clone)).
+    /// Returns the node of this graph that is the copy of `node`. This graph must be a [clone](Self::try_clone) of the
+    /// graph of `node` ([`cuGraphNodeFindInClone`](checked::graph_node_find_in_clone)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if this graph is not a clone of the node's graph, or has no such node.
