@@ -19,7 +19,7 @@ fn fat_binary() -> Vec<u8> {
     let padded = (PTX.len() + 1).next_multiple_of(8);
     let mut entry = vec![0; HEADER + padded];
     entry[..2].copy_from_slice(&1_u16.to_le_bytes());
-    // Sizes of the header and the payload, place of the compiler's options, architecture, flags.
+    // In order: the header's size, the payload's size, the offset of the compiler's options, the architecture, the flags.
     for (at, value) in [(4, HEADER as u32), (8, padded as u32), (20, 64), (28, 52), (40, 0x11)] {
         entry[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
@@ -55,7 +55,7 @@ fn modules_and_libraries() {
     is!(c, 0, cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()));
     let out = gpu.alloc(4);
     gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
-    c.that(gpu.read::<u32>(out, 1) == [49], || "the kernel did not run".to_owned());
+    c.that(gpu.read::<u32>(out, 1) == [49], || "the kernel stored no 49".to_owned());
     ok!(cuModuleUnload(module));
     // Libraries, but not modules, are loaded from the structure in which compilers wrap the address of a fat binary.
     let wrapper = [0x1_4662_43b1, image.expose_provenance() as u64, 0];
@@ -82,7 +82,8 @@ fn modules_and_libraries() {
 
 #[test]
 fn damaged_headers() {
-    // In a child process: driver 580 returns codes for these headers, but crashes on some others.
+    // In a child process, because damaged headers can crash a driver. Driver 580 returns codes for these, but crashes on
+    // some others.
     child!("damaged_headers", {
         let _gpu = Gpu::new();
         let mut c = Codes::new();

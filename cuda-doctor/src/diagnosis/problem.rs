@@ -42,7 +42,7 @@ impl Verdict {
 /// A problem or a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The kind of problem, for programs.
+    /// The kind of problem, for programs that read the report.
     pub cause: Cause,
     /// Its severity.
     pub severity: Severity,
@@ -63,7 +63,7 @@ impl Problem {
     }
 }
 
-/// The severity of a problem, the worst first.
+/// The severity of a problem. The variants are in order from the worst on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -104,7 +104,7 @@ pub enum Cause {
     VersionMismatch,
     /// The driver's CUDA version is older than the oldest one that `cuda-driver` is made for.
     TooOld,
-    /// This user may not open the device nodes.
+    /// This user is not allowed to open the device nodes.
     Permissions,
     /// NVIDIA's kernel module is not loaded.
     NoKernelModule,

@@ -1,8 +1,8 @@
-//! Messages, in ptxas's words, about a PTX version or an architecture that a module lacks.
+//! Messages, in ptxas's words, that something requires a later PTX version or a higher architecture than the module's.
 
 use std::fmt::Display;
 
-/// A requirement: of a PTX version, times ten, or of an architecture.
+/// The lowest PTX version, times ten, or the lowest architecture that has something.
 #[derive(Clone, Copy)]
 pub(crate) enum Since {
     Ptx(u32),
@@ -10,8 +10,9 @@ pub(crate) enum Since {
 }
 
 impl Since {
-    /// Returns the message about something that requires this, such as `Feature '.weak'`, in a module of this PTX
-    /// version, times ten, and this architecture; `None` if the module has what is required.
+    /// Returns the message for a module that does not meet the requirement; `None` if it does. `what` names the thing
+    /// that has the requirement, such as `Feature '.weak'`; `ptx`, times ten, and `sm` are the module's version and
+    /// architecture.
     pub(crate) fn unmet(self, what: impl Display, ptx: u32, sm: u32) -> Option<String> {
         let (since, has) = match self {
             Since::Ptx(since) => (since, ptx),

@@ -1,4 +1,4 @@
-//! Exports of graph nodes: add them, and query and change their operations.
+//! Exports for graph nodes: they add nodes, and query and change the operations of nodes.
 
 use std::sync::Arc;
 
@@ -536,8 +536,8 @@ fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Re
     })
 }
 
-/// Adds a node of the type that the structure names. For an allocation node, writes the address to the structure; for a
-/// conditional node, the array of its bodies.
+/// Adds a node of the type that the structure names. For an allocation node, also writes the memory's address to the
+/// structure; for a conditional node, the address of the array of its bodies.
 fn add_any(
     c: Caller,
     out: *mut CUgraphNode,
@@ -550,7 +550,7 @@ fn add_any(
     let asked = c.read(params.cast_const())?;
     if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
         use CUgraphChildGraphNodeOwnership as Ownership;
-        // SAFETY: the type selects this member; a pointer and an enumeration are valid for any bits.
+        // SAFETY: the type selects this member; a pointer and a C enumeration, which is an integer, are valid for any bits.
         let child = unsafe { asked.anonymous1.graph };
         let graph_of = child.graph as usize;
         return add_with(c, out, graph, nodes, data, count, |graph, after| {

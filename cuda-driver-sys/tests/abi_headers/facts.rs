@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The values of facts, by name.
+/// Facts, each a name and a value as text, such as the size of a structure.
 pub(crate) type Facts = BTreeMap<String, String>;
 
 /// A difference between a header and the bindings.

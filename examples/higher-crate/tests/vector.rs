@@ -1,11 +1,12 @@
-//! Tests that need no GPU: they run on the software driver, and with `CUDA_DRIVER=system` on a GPU.
+//! Tests of vectors and of their kernels. They run on the software driver, so they need no GPU; with
+//! `CUDA_DRIVER=system` they run on one.
 
 use cuda_driver_soft::{Checks, Prefer};
 use higher_crate::Gpu;
 
 fn gpu() -> Gpu {
     let driver = cuda_driver_soft::from_env(Prefer::Software).expect("a driver");
-    driver.install().expect("no other driver is in use");
+    driver.install().expect("no other driver should be in use");
     Gpu::new().expect("a device")
 }
 
