@@ -90,6 +90,7 @@ impl Event {
     /// Keeps the context alive forever, because work before the event may never end: another thread may have begun to
     /// capture the stream, and the work is then in a graph.
     #[cold]
+    #[inline]
     pub(crate) fn leak_context(&self) {
         mem::forget(self.context.clone());
     }

@@ -48,6 +48,7 @@ pub(crate) fn compare(
 }
 
 /// Returns the end of the last of these arguments or parameters, in bytes.
+#[inline]
 fn end(infos: &[ParamInfo]) -> usize {
     infos.last().map_or(0, |info| info.offset + info.size)
 }
