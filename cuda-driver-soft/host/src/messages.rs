@@ -25,8 +25,9 @@ struct Messages {
     last_callback: usize,
     /// The numbers of the callbacks that run now, each with the thread that runs it.
     running: Vec<(usize, u64)>,
-    /// The threads that run a callback and wait in [`unregister`].
-    waiting: Vec<u64>,
+    /// The threads that run a callback and wait in [`unregister`], each with the number of the callback that it
+    /// unregisters.
+    waiting: Vec<(u64, usize)>,
 }
 
 impl Messages {
@@ -38,6 +39,23 @@ impl Messages {
         running: Vec::new(),
         waiting: Vec::new(),
     };
+
+    /// Returns true if a thread waits in [`unregister`], also through others, for a callback that `other` runs.
+    fn is_waiting_for(&self, thread: u64, other: u64) -> bool {
+        let mut threads = vec![thread];
+        let mut next = 0;
+        while let Some(&thread) = threads.get(next) {
+            next += 1;
+            for &(_, awaited) in self.waiting.iter().filter(|(waiting, _)| *waiting == thread) {
+                for &(_, runs_it) in self.running.iter().filter(|(number, _)| *number == awaited) {
+                    if !threads.contains(&runs_it) {
+                        threads.push(runs_it);
+                    }
+                }
+            }
+        }
+        threads[1..].contains(&other)
+    }
 }
 
 static MESSAGES: Mutex<Messages> = Mutex::new(Messages::NONE);
@@ -174,8 +192,8 @@ pub fn register(callback: Callback) -> usize {
 }
 
 /// Unregisters a callback, and waits until no other thread runs it any more. From inside a callback, does not wait for
-/// threads that themselves wait here: two callbacks that unregister each other would wait without end. Returns false if
-/// no callback has this number. The caller must hold no lock.
+/// threads that wait here, also through others, for a callback of this thread: two callbacks that unregister each other
+/// would wait without end. Returns false if no callback has this number. The caller must hold no lock.
 pub fn unregister(number: usize) -> bool {
     let mut messages = messages();
     let Some(at) = messages.callbacks.iter().position(|(n, _)| *n == number) else {
@@ -183,19 +201,17 @@ pub fn unregister(number: usize) -> bool {
     };
     let removed = messages.callbacks.remove(at);
     let here = this_thread();
-    let is_inside = messages.running.iter().any(|(_, thread)| *thread == here);
-    if is_inside {
-        messages.waiting.push(here);
+    if messages.running.iter().any(|(_, thread)| *thread == here) {
+        messages.waiting.push((here, number));
         RETURNED.notify_all();
     }
-    let is_awaited = |log: &Messages, thread: u64| thread != here && !(is_inside && log.waiting.contains(&thread));
     messages = RETURNED
         .wait_while(messages, |log| {
             let mut running = log.running.iter();
-            running.any(|(n, thread)| *n == number && is_awaited(log, *thread))
+            running.any(|&(n, thread)| n == number && thread != here && !log.is_waiting_for(thread, here))
         })
         .unwrap_or_else(PoisonError::into_inner);
-    messages.waiting.retain(|thread| *thread != here);
+    messages.waiting.retain(|(thread, _)| *thread != here);
     drop(messages);
     drop(removed);
     true
@@ -392,6 +408,18 @@ mod tests {
         deliver();
         assert!(results.recv().unwrap());
         slow.join().unwrap();
+    }
+
+    #[test]
+    fn only_a_cycle_of_waits_is_not_waited_for() {
+        let mut log = Messages::NONE;
+        log.running = vec![(10, 1), (20, 2), (30, 3)];
+        log.waiting = vec![(2, 30)];
+        assert!(!log.is_waiting_for(2, 1) && log.is_waiting_for(2, 3));
+        log.waiting = vec![(2, 30), (3, 10)];
+        assert!(log.is_waiting_for(2, 1) && log.is_waiting_for(3, 1));
+        log.waiting = vec![(2, 30), (3, 20)];
+        assert!(!log.is_waiting_for(2, 1));
     }
 
     #[test]
