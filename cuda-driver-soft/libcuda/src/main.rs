@@ -59,9 +59,9 @@ fn main() -> ExitCode {
 /// that call `dlopen` may look for that name.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// Returns a folder that contains the driver under each of [`NAMES`], and nothing else. To an installed folder with the
-/// first of these names, this adds a link for the other if it is missing and the folder can be changed. For a build, the folder is created, with a
-/// link for each name.
+/// Returns a folder that contains the driver under the first of [`NAMES`], and nothing else but the second. To an
+/// installed folder, this adds a link for the second name if it is missing and the folder can be changed. For a build,
+/// the folder is created, with a link for each name.
 fn folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
