@@ -290,10 +290,11 @@ impl Races {
     pub(super) fn complete(&mut self, order: &BlockOrder, copy: &WarpCopy, maps: &LaneMaps) {
         for lane in lanes::iter(copy.lanes) {
             self.shadow.visit((copy.addresses[lane], copy.bytes), maps, |cell| {
-                let write = &mut cell.write;
-                let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
-                if write.pending && same && write.lanes >> lane & 1 == 1 {
-                    (write.pending, write.time) = (false, order.time());
+                for write in [&mut cell.write, &mut cell.hidden] {
+                    let same = (write.block, write.warp, write.site) == (order.block(), copy.warp, copy.site);
+                    if write.pending && same && write.lanes >> lane & 1 == 1 {
+                        (write.pending, write.time) = (false, order.time());
+                    }
                 }
             });
         }
@@ -313,7 +314,9 @@ impl Races {
                 BulkStep::Wait => {
                     for copy in self.bulk.waited(address) {
                         self.shadow.visit((copy.address, copy.bytes), maps, |cell| {
-                            cell.write.pending &= !copy.made(&cell.write);
+                            for write in [&mut cell.write, &mut cell.hidden] {
+                                write.pending &= !copy.made(write);
+                            }
                         });
                     }
                 }

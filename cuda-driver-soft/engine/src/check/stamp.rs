@@ -121,7 +121,7 @@ impl Cell {
         self
     }
 
-    /// Records a write, which replaces all earlier accesses except a weaker write.
+    /// Records a write, which replaces all earlier accesses except a weaker write, whose value is forgotten.
     pub(super) fn replace(&mut self, write: Stamp) {
         let has_weaker = !self.hidden.is_none() && self.hidden.strong < self.write.strong;
         let hidden = if has_weaker { self.hidden } else { self.write };
@@ -130,7 +130,11 @@ impl Cell {
             ..Cell::default()
         };
         if hidden.strong < write.strong {
-            self.hidden = hidden;
+            self.hidden = Stamp {
+                value: 0,
+                has_value: false,
+                ..hidden
+            };
         }
     }
 }

@@ -222,8 +222,10 @@ impl Written {
     /// Ends the tracking for a checker. After the last one, all memory counts as written: kernels without an observer
     /// do not set bits.
     pub(super) fn end(&self) {
+        // Under the lock, so that maps of a checker that begins meanwhile are not cleared.
+        let mut maps = self.write();
         if self.users.fetch_sub(1, Relaxed) == 1 {
-            self.write().clear();
+            maps.clear();
         }
     }
 
