@@ -326,6 +326,11 @@ fn nodes_of_any_kind_from_one_call() {
     let mut own = ptr::null_mut();
     let m = &raw mut moved;
     let mut child = ptr::null_mut();
+    // SAFETY: as above.
+    unsafe { (*m).reserved2 = 1 };
+    is!(c, 1, cuGraphAddNode(&raw mut child, g, &raw const kernel, 1, m));
+    // SAFETY: as above.
+    unsafe { (*m).reserved2 = 0 };
     is!(c, 0, cuGraphAddNode(&raw mut child, g, &raw const kernel, 1, m));
     is!(c, 0, cuGraphChildGraphNodeGetGraph(child, &raw mut own));
     assert_eq!(own, inner);

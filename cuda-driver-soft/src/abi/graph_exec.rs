@@ -12,7 +12,7 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
-use super::node_params::operation_of;
+use super::node_params::{operation_of, read_params};
 use super::node_structures::{KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations};
 use super::stream::host_node;
 use crate::call::lookup::graph_exec;
@@ -257,7 +257,7 @@ exports! {
         node: CUgraphNode,
         params: *mut CUgraphNodeParams,
     ) {
-        let params = c.read(params.cast_const())?;
+        let params = read_params(c, params.cast_const())?;
         if params.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
             // SAFETY: the type selects this member; a pointer is valid for any bits.
             let child = unsafe { params.anonymous1.graph.graph };

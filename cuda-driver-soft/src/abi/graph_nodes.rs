@@ -13,7 +13,7 @@ use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
 use super::launch::{AttributeEffect, check_attribute, words};
-use super::node_params::{operation_of, write_params};
+use super::node_params::{operation_of, read_params, write_params};
 use super::node_structures::{
     batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host, host_params, kernel,
     kernel_node_params, kernel_params_v1, kernel_params_v2, operations,
@@ -527,7 +527,7 @@ exports! {
 /// structure describes a node of another type.
 fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Result<()> {
     change(node, || {
-        let params = c.read(params)?;
+        let params = read_params(c, params)?;
         if params.type_ != operation_if(node, |operation| Some(operation.kind()))? {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -547,7 +547,7 @@ fn add_any(
     count: usize,
     params: *mut CUgraphNodeParams,
 ) -> Result<()> {
-    let asked = c.read(params.cast_const())?;
+    let asked = read_params(c, params.cast_const())?;
     if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
         use CUgraphChildGraphNodeOwnership as Ownership;
         // SAFETY: the type selects this member; a pointer and a C enumeration, which is an integer, are valid for any bits.
@@ -562,9 +562,6 @@ fn add_any(
         });
     }
     if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL {
-        if asked.reserved0 != [0; 3] || asked.reserved2 != 0 {
-            return Err(Error::CUDA_ERROR_INVALID_VALUE);
-        }
         // SAFETY: the type selects this member; numbers and pointers are valid for any bits.
         let p = unsafe { asked.anonymous1.conditional };
         let mut bodies = std::ptr::null_mut();

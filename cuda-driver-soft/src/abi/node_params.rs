@@ -19,13 +19,19 @@ use crate::operation::memory_operation::Batch;
 use crate::operation::{Operation, SemaphoreUse};
 use crate::state::error::{Error, Result};
 
+/// Reads the structure. Returns `CUDA_ERROR_INVALID_VALUE` if reserved fields outside of its members are not 0.
+pub(super) fn read_params(c: Caller, params: *const CUgraphNodeParams) -> Result<CUgraphNodeParams> {
+    let params = c.read(params)?;
+    if params.reserved0 != [0; 3] || params.reserved2 != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    Ok(params)
+}
+
 /// Makes the operation that the structure describes. Returns `CUDA_ERROR_NOT_SUPPORTED` for child graphs and
 /// conditional nodes, which have graphs of their own: callers that support them handle them without this function.
 pub(super) fn operation_of(c: Caller, params: &CUgraphNodeParams, attributes: Attributes) -> Result<Operation> {
     use CUgraphNodeType as Type;
-    if params.reserved0 != [0; 3] || params.reserved2 != 0 {
-        return Err(Error::CUDA_ERROR_INVALID_VALUE);
-    }
     let of = &params.anonymous1;
     match params.type_ {
         Type::CU_GRAPH_NODE_TYPE_KERNEL => {
