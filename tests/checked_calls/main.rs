@@ -4,6 +4,7 @@
 //! The recorder is this process's default library, so these tests are a program of their own.
 
 mod directions;
+mod enumeration;
 mod padding;
 mod recorder;
 mod slots;
@@ -20,9 +21,6 @@ use cuda_driver::checked;
 use cuda_driver::sys::{CUresult, Function, StreamMode};
 use trial::{Mode, Trial};
 use trials::TRIALS;
-
-// The generated table of layouts finds its macro under this path.
-use padding::enumeration;
 
 /// Runs every trial in these modes.
 fn run(modes: &[Mode]) {

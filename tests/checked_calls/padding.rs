@@ -2,36 +2,9 @@
 //! that is moved may lose them.
 
 use std::any::type_name;
-use std::mem::MaybeUninit;
 use std::ptr;
 
-/// A field of a record: its offset in bytes, its size, and its Rust type.
-type Field = (usize, usize, &'static str);
-
-fn field<T>(offset: usize, _: *const T) -> Field {
-    (offset, size_of::<T>(), type_name::<T>())
-}
-
-/// Takes the place of the module `enumeration` of cuda-driver-sys: defines the one macro that `layout.rs` there uses.
-pub(crate) mod enumeration {
-    /// Defines a function that returns the fields of a record, or `None` if no record has this name.
-    macro_rules! layout {
-        ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
-            pub(super) fn fields(record: &str) -> Option<Vec<super::Field>> {
-                match record {
-                    $(stringify!($name) => {
-                        let record = super::MaybeUninit::<$name>::uninit();
-                        let at: *const $name = record.as_ptr();
-                        // SAFETY: the addresses are inside a record on the stack, and nothing is read.
-                        Some(vec![$(super::field($offset, unsafe { &raw const (*at).$field })),*])
-                    })*
-                    _ => None,
-                }
-            }
-        };
-    }
-    pub(crate) use layout;
-}
+use crate::enumeration::Field;
 
 /// The types under the path that `layout.rs` uses.
 mod records {
