@@ -12,9 +12,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use crate::refusal::Refusal;
-use crate::sys::{self, CUresult, CUstreamCaptureStatus};
-use crate::{Error, Result, checked};
+use crate::{Result, checked, sys};
 
 /// The addresses of the stream and the context in which a host function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +89,7 @@ unsafe extern "system" fn run(number: *mut c_void) {
     }
 }
 
-/// Queues a function in a stream of a context. Without a context, the driver is queried for it. Without a mode, the
+/// Queues a function in a stream of a context, which is not being captured. Without a context, the driver is queried for it. Without a mode, the
 /// function is queued with `cuLaunchHostFunc`, which every driver has.
 #[inline]
 #[track_caller]
@@ -101,20 +99,10 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     mode: Option<sys::CUhostTaskSyncMode>,
     function: F,
 ) -> Result<()> {
-    // Each launch of the graph would make a captured call, but the function can only run once.
-    // SAFETY: the stream is live, or a default one.
-    let capture = unsafe { checked::stream_is_capturing(stream) }?;
-    if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-        return Err(Error::refused(
-            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-            sys::Function::cuLaunchHostFunc,
-            Refusal::Captured,
-        ));
-    }
     let context = match context {
         Some(context) => context,
         // If the driver does not return the context, a panic is identified by its stream only.
-        // SAFETY: as above.
+        // SAFETY: the stream is live, or a default one.
         None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
     };
     let id = StreamId {

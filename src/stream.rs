@@ -9,7 +9,9 @@ use core::{mem, ptr};
 use crate::borrowed::handle;
 use crate::error::dropping;
 use crate::event::done;
-use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
+use crate::refusal::Refusal;
+use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
+use crate::{Borrowed, Context, Error, Event, Result, checked, host_fn};
 
 pub(crate) use null::synchronize_null;
 
@@ -241,6 +243,8 @@ impl Stream {
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
+        // Each launch of the graph would make a captured call, but the function can only run once.
+        self.require_uncaptured(Function::cuLaunchHostFunc, Refusal::Captured)?;
         host_fn::launch(self.raw, self.context_raw(), None, function)
     }
 
@@ -259,7 +263,22 @@ impl Stream {
         mode: sys::CUhostTaskSyncMode,
         function: impl FnOnce() + Send + 'static,
     ) -> Result<()> {
+        // As in `launch_host_fn`.
+        self.require_uncaptured(Function::cuLaunchHostFunc, Refusal::Captured)?;
         host_fn::launch(self.raw, self.context_raw(), Some(mode), function)
+    }
+
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` as an error of `called` if the stream is being captured.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn require_uncaptured(&self, called: Function, reason: Refusal) -> Result<()> {
+        // SAFETY: the stream is live, or a default one.
+        let capture = unsafe { checked::stream_is_capturing(self.raw) }?;
+        if capture == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+            return Ok(());
+        }
+        let code = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        Err(Error::refused(code, called, reason))
     }
 
     /// Destroys the stream without waiting; queued work still runs

@@ -3,7 +3,7 @@
 use core::mem::ManuallyDrop;
 
 use crate::refusal::Refusal;
-use crate::sys::{CUevent_flags, CUresult, CUstreamCaptureStatus, Function};
+use crate::sys::{CUevent_flags, CUresult, Function};
 use crate::{
     Context, DeviceBuffer, Download, Error, Event, HostBuffer, Pending, QueueError, Result, Stream, Upload, checked,
 };
@@ -82,10 +82,7 @@ impl Stream {
     #[inline]
     #[track_caller]
     fn event_for(&self, called: Function, host: &Context, device: &Context) -> Result<Event> {
-        if self.capture_status()? != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-            let code = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-            return Err(Error::refused(code, called, Refusal::CapturedBuffers));
-        }
+        self.require_uncaptured(called, Refusal::CapturedBuffers)?;
         let context = match self.context() {
             Some(context) => context,
             None => {

@@ -7,7 +7,7 @@ use super::MemPool;
 use crate::error::{Error, dropping};
 use crate::memory::{device_values, device_views};
 use crate::refusal::Refusal;
-use crate::sys::{self, CUresult, CUstreamCaptureStatus, Function};
+use crate::sys::{self, CUresult, Function};
 use crate::{Context, Result, Stream, checked};
 
 /// A buffer of a fixed number of values that a stream allocated from a [memory pool](MemPool): work that is queued in
@@ -85,15 +85,10 @@ impl<T> StreamBuffer<T> {
                 Some(_) => Function::cuMemAllocFromPoolAsync,
                 None => Function::cuMemAllocAsync,
             };
-            // SAFETY: the stream is live, or a default one.
-            let capture = unsafe { checked::stream_is_capturing(stream.as_raw()) }?;
-            if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-                let code = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-                return Err(Error::refused(code, function, Refusal::CapturedMemory));
-            }
+            stream.require_uncaptured(function, Refusal::CapturedMemory)?;
             let of_stream = match stream.context() {
                 Some(context) => context.as_raw(),
-                // SAFETY: as above.
+                // SAFETY: the stream is live, or a default one.
                 None => unsafe { checked::stream_get_ctx(stream.as_raw()) }?,
             };
             if of_stream != context.as_raw() {
