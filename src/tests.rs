@@ -8,4 +8,5 @@ mod fake;
 mod handles;
 mod interop;
 mod objects;
+mod panics;
 mod sources;
