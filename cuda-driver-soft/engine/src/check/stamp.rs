@@ -115,9 +115,7 @@ impl Cell {
 
     /// Returns the cell of a byte of this word.
     pub(super) fn of_byte(mut self, byte: u32) -> Self {
-        for write in [&mut self.write, &mut self.hidden] {
-            write.value = write.value >> (byte * 8) & 0xff;
-        }
+        self.write.value = self.write.value >> (byte * 8) & 0xff;
         self
     }
 
