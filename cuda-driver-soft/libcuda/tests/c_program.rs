@@ -2,17 +2,17 @@
 
 #![cfg(target_os = "linux")]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Prints the missing requirement directly to the standard error stream, because the test harness would hide the output
-/// of a passing test, and returns from the test.
+#[path = "../../../tests/common/needs.rs"]
+mod needs;
+
+/// Prints the missing requirement, and returns from the test.
 macro_rules! skip {
-    ($($arg:tt)*) => {{
-        _ = writeln!(std::io::stderr(), "needs {}", format_args!($($arg)*));
-        return;
-    }};
+    ($($arg:tt)*) => {
+        return needs::needs(&format!($($arg)*))
+    };
 }
 
 fn repository() -> PathBuf {

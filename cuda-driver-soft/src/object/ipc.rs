@@ -354,9 +354,19 @@ mod tests {
         assert!(counters.are_done());
     }
 
+    /// Waits for a child process to end, and leaves its exit status for another call.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    fn wait_for_end(process: u32) {
+        // SAFETY: all bits zero are valid, and the call writes to it only.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is valid for the write.
+        let ended = unsafe { libc::waitid(libc::P_PID, process, &raw mut info, libc::WEXITED | libc::WNOWAIT) };
+        assert_eq!(ended, 0);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
-    #[allow(unsafe_code)]
     fn a_record_of_a_process_that_has_ended_is_done() {
         let counters = EventCounters::new().unwrap();
         let mut child = std::process::Command::new("cat");
@@ -365,11 +375,7 @@ mod tests {
         assert!(!counters.are_done());
         let task = counters.task();
         drop(child.stdin.take());
-        // SAFETY: all bits zero are valid, and the call writes to it only.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: waits for our child to end, and leaves its exit status for the call below.
-        let ended = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, libc::WEXITED | libc::WNOWAIT) };
-        assert_eq!(ended, 0);
+        wait_for_end(child.id());
         assert!(counters.are_done());
         scheduler().wait(task);
         child.wait().unwrap();
@@ -411,16 +417,9 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!has_ended(process));
-        // SAFETY: all bits zero are valid, and the call writes to it only.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: ends our child, and leaves its exit status for the call below.
-        unsafe {
-            assert_eq!(libc::kill(child, libc::SIGKILL), 0);
-            assert_eq!(
-                libc::waitid(libc::P_PID, process, &raw mut info, libc::WEXITED | libc::WNOWAIT),
-                0
-            );
-        }
+        // SAFETY: ends our child.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        wait_for_end(process);
         assert!(has_ended(process));
         // SAFETY: the child is ours, and its status is not asked for.
         assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);

@@ -1,11 +1,12 @@
 //! Helpers of the driver's tests: the driver under test, checks of result codes, contexts, kernels and child processes.
 
 use std::ffi::{CString, c_void};
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use cuda_driver_sys::*;
+
+use crate::needs::needs;
 
 /// Returns the driver under test: the software driver, or the one that `CUDA_DRIVER` names.
 pub(crate) fn library() -> &'static Library {
@@ -20,12 +21,6 @@ pub(crate) fn library() -> &'static Library {
 /// software driver only.
 pub(crate) fn software() -> bool {
     library().is_software()
-}
-
-/// Prints that the calling test needs something that is missing here, directly to the standard error stream: the test
-/// harness would hide the output of a passing test.
-pub(crate) fn needs(missing: &str) {
-    let _ = writeln!(std::io::stderr(), "needs {missing}");
 }
 
 /// Returns true if the driver under test is not the software driver, and prints then that the calling test needs it.

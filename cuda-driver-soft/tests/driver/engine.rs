@@ -2,7 +2,8 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use crate::common::{Context, Kernel, check, cuda, in_child, library, needs, ptr};
+use crate::common::{Context, Kernel, check, cuda, in_child, library, ptr};
+use crate::needs::needs;
 use std::ptr::null_mut;
 
 /// Adds a vector to itself, with a kernel of a module that it loads.

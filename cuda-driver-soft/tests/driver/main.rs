@@ -22,6 +22,8 @@ mod load;
 mod load_graphs;
 mod memory;
 mod module;
+#[path = "../../../tests/common/needs.rs"]
+mod needs;
 mod node_attributes;
 mod other_contexts;
 mod pools;
